@@ -7,31 +7,65 @@
 #define WORTH_TESTS 0.95 /* of the time that all points take: each is asked for */
 #define WORTH_LOWER 0.97 /* of the time that higher tiles take: others that take no less are no better */
 
+/* Which of 64 points are inside, wherever the condition takes the same of a tile's row: most rows of an image are like others. */
+typedef struct {
+    uint64_t known, inside; /* bit i: of point first + i */
+    int64_t first;
+} answers;
+enum { MOST_ANSWERS = 256, POINTS = 64 };
+
 typedef struct {
     const dlc_kernel *kernel;
     const dlc_schedule_node *leaf;
     int64_t height; /* rows of a tile */
-    dlc_evaluator inside;
+    dlc_evaluator inside, place;
+    dlc_ids places; /* what the condition takes of a row: the largest parts of it that are the same at all points */
+    answers *answers;
+    int64_t *answered;    /* MOST_ANSWERS of `places` */
     int64_t *extent, *at; /* by axis */
 } tiles;
 
-static int is_inside(tiles *t)
+static int is_of_point(const tiles *t, dlc_expr expr)
 {
-    return dlc_evaluate(&t->inside, t->at) != 0;
+    for (uint32_t i = 0; i < t->leaf->nskipped; i++)
+        if (dlc_expr_uses_axis(t->kernel->pool, expr, t->leaf->over.data[i]))
+            return 1;
+    return 0;
 }
 
-/* Some row of the tile is no padding at this point. */
-static int is_read(tiles *t)
+static void find_places(tiles *t, dlc_expr inside, const int64_t *symbols, dlc_arena *arena)
 {
-    uint32_t rows = t->leaf->rows;
-    if (rows == DLC_NO_AXIS)
-        return is_inside(t);
-    int64_t first = t->at[rows], end = t->extent[rows];
-    int found = 0;
-    for (t->at[rows] = first; t->at[rows] < first + t->height && t->at[rows] < end && !found; t->at[rows]++)
-        found = is_inside(t);
-    t->at[rows] = first;
-    return found;
+    const dlc_pool *pool = t->kernel->pool;
+    uint8_t *marks = dlc_new_array(arena, uint8_t, (size_t)inside + 1);
+    dlc_expr_reach(pool, inside, marks);
+    if (!is_of_point(t, inside))
+        dlc_vec_push(arena, &t->places, inside);
+    for (dlc_expr id = 1; id <= inside; id++)
+        for (uint32_t i = 0; marks[id] && i < dlc_node_of(pool, id)->nargs && is_of_point(t, id); i++) {
+            dlc_expr part = dlc_arg(pool, id, i);
+            if (!is_of_point(t, part) && !dlc_ids_find(&t->places, part, NULL))
+                dlc_vec_push(arena, &t->places, part);
+        }
+    t->place = dlc_evaluator_of(pool, t->places.data, t->places.n, symbols, arena);
+}
+
+/* What is known of points from `first` on at the present row. */
+static answers *answers_of(tiles *t, int64_t first)
+{
+    uint64_t hash = (uint64_t)first;
+    dlc_evaluate(&t->place, t->at);
+    for (uint32_t i = 0; i < t->places.n; i++)
+        hash = dlc_hash(&t->place.values[t->places.data[i]].i, sizeof(int64_t), hash);
+    answers *a = &t->answers[hash % MOST_ANSWERS];
+    int64_t *values = &t->answered[hash % MOST_ANSWERS * t->places.n];
+    int is_same = a->first == first;
+    for (uint32_t i = 0; i < t->places.n; i++) {
+        is_same &= values[i] == t->place.values[t->places.data[i]].i;
+        values[i] = t->place.values[t->places.data[i]].i;
+    }
+    if (!is_same)
+        *a = (answers){.first = first};
+    return a;
 }
 
 /* The tile of that number: its first row, and where the axes lie that it has one point of. Returns how many tiles there are. */
@@ -62,6 +96,31 @@ static int64_t go_to_point(const tiles *t, int64_t number)
     return all;
 }
 
+/* Those of the points asked for from `first` on that are inside at the present row; points move. */
+static uint64_t inside_of(tiles *t, int64_t first, uint64_t asked)
+{
+    answers *a = answers_of(t, first);
+    for (uint64_t left = asked & ~a->known; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        go_to_point(t, first + i);
+        a->inside |= (uint64_t)(dlc_evaluate(&t->inside, t->at) != 0) << i;
+    }
+    a->known |= asked;
+    return a->inside;
+}
+
+/* Of n points from `first` on those at which some row of the tile is no padding. */
+static int64_t count_read(tiles *t, int64_t first, int64_t n)
+{
+    uint64_t all = UINT64_MAX >> (POINTS - n), left = all;
+    int64_t one = 0, *row = t->leaf->rows == DLC_NO_AXIS ? &one : &t->at[t->leaf->rows], begin = *row;
+    int64_t end = t->leaf->rows == DLC_NO_AXIS ? 1 : t->extent[t->leaf->rows];
+    for (; *row < begin + t->height && *row < end && left; ++*row)
+        left &= ~inside_of(t, first, left);
+    *row = begin;
+    return __builtin_popcountll(all & ~left);
+}
+
 double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
 {
     enum { SAMPLES = 128, QUESTIONS = 1 << 14, /* tiles asked of many, and all questions but for one tile's */
@@ -74,6 +133,9 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
     if (rows != DLC_ROOT_NODE)
         t.height = schedule->nodes.data[rows].tile;
     t.inside = dlc_evaluator_of(c->kernel->pool, &inside, 1, c->symbols, c->arena);
+    find_places(&t, inside, c->symbols, c->arena);
+    t.answers = dlc_new_array(c->arena, answers, MOST_ANSWERS);
+    t.answered = dlc_new_array(c->arena, int64_t, MOST_ANSWERS * t.places.n + 1);
     t.at = dlc_new_array(c->arena, int64_t, c->kernel->axes.n);
     t.extent = dlc_new_array(c->arena, int64_t, c->kernel->axes.n);
     for (uint32_t a = 0; a < c->kernel->axes.n; a++) {
@@ -85,10 +147,8 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
     n = n > all ? all : n;
     for (int64_t s = 0; s < n; s++) {
         go_to(&t, n == all ? s : s * SPREAD % all);
-        for (int64_t p = 0; p < points; p++) {
-            go_to_point(&t, p);
-            nread += is_read(&t);
-        }
+        for (int64_t p = 0; p < points; p += POINTS)
+            nread += count_read(&t, p, points - p < POINTS ? points - p : POINTS);
     }
     return (double)nread / (double)(n * points);
 }

@@ -580,6 +580,76 @@ START_TEST(refusals_have_numbers)
 }
 END_TEST
 
+/* Convolutions of few tiles: each point of each is asked about, 64 at a time. */
+static const char *const padded[] = {
+    "in x 1,16,9,9 nhwc; const w 32,16,3,3; c = conv x w pads=1,1,1,1 nhwc; out c",
+    "in x 1,16,9,9 nhwc; const w 32,16,3,3; c = conv x w pads=8,8,8,8 dilations=8,8 nhwc; out c",
+    "in x 3,16,6,7 nhwc; const w 32,16,3,3; c = conv x w pads=1,2,1,0 strides=2,1 nhwc; out c",
+    "in x 1,16,12,12 nhwc; const w 32,16,9,9; c = conv x w pads=4,4,4,4 nhwc; out c",
+    "in x 1,16,5,5,5; const w 32,16,3,3,3; c = conv x w pads=1,1,1,1,1,1; out c",
+};
+
+/* The same by the definition: the condition with numbers for all axes. */
+static double read_by_definition(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n)
+{
+    const dlc_schedule_node *leaf = &schedule->nodes.data[n];
+    dlc_kernel *kernel = c->kernel;
+    dlc_expr inside = dlc_dot_inside(kernel, schedule, leaf, c->arena), *at = dlc_new_array(c->arena, dlc_expr, kernel->axes.n);
+    uint32_t rows = dlc_schedule_rows(schedule, n);
+    int64_t height = rows == DLC_ROOT_NODE ? 1 : schedule->nodes.data[rows].tile, all = 1, nread = 0;
+    dlc_ids loops = {0}; /* over rows last: at once those of a tile */
+    for (uint32_t i = 0; i < kernel->stages.data[leaf->stage].axes.n + leaf->nskipped; i++) {
+        uint32_t nskipped = leaf->nskipped, axis = i < nskipped ? leaf->over.data[i] : kernel->stages.data[leaf->stage].axes.data[i - nskipped];
+        if (axis != leaf->columns && axis != leaf->rows)
+            dlc_vec_push(c->arena, &loops, axis);
+    }
+    int64_t nrows = leaf->rows == DLC_NO_AXIS ? 1 : dlc_choose_extent(c, leaf->rows);
+    for (uint32_t i = 0; i < loops.n; i++)
+        all *= dlc_choose_extent(c, loops.data[i]);
+    for (int64_t number = 0; number < all; number++) {
+        int64_t rest = number;
+        for (uint32_t i = 0; i < loops.n; rest /= dlc_choose_extent(c, loops.data[i++]))
+            at[loops.data[i]] = dlc_expr_i64(kernel->pool, rest % dlc_choose_extent(c, loops.data[i]));
+        for (int64_t first = 0; first < nrows; first += height) {
+            int is_read = 0;
+            for (int64_t row = first; row < first + height && row < nrows && !is_read; row++) {
+                if (leaf->rows != DLC_NO_AXIS)
+                    at[leaf->rows] = dlc_expr_i64(kernel->pool, row);
+                is_read = dlc_expr_eval(kernel->pool, dlc_expr_substitute(kernel->pool, inside, at, kernel->axes.n), c->symbols) != 0;
+            }
+            nread += is_read;
+        }
+    }
+    return (double)nread / (double)(all * ((nrows + height - 1) / height));
+}
+
+START_TEST(padding_is_counted_as_it_lies)
+{
+    small_graph s = small_begin(padded[_i]);
+    dlc_module *module = run_strategy(&s, "greedy", "x86-64-v3");
+    uint32_t nasked = 0;
+    for (uint32_t k = 0; k < module->kernels.n; k++) {
+        dlc_schedule *schedule = module->kernels.data[k].schedule;
+        dlc_chooser c;
+        dlc_choose_facts(&c, dlc_kernel_clone(schedule->kernel, s.arena), schedule->target, s.arena);
+        for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+            dlc_schedule_node *leaf = &schedule->nodes.data[n];
+            uint32_t rows = leaf->row == DLC_DOT_NONE ? DLC_ROOT_NODE : dlc_schedule_rows(schedule, n);
+            for (leaf->nskipped = 1; rows != DLC_ROOT_NODE && leaf->nskipped < leaf->over.n; leaf->nskipped++) {
+                if (!dlc_dot_inside(c.kernel, schedule, leaf, s.arena))
+                    continue;
+                int64_t *height = &schedule->nodes.data[rows].tile, rule = *height;
+                for (; *height * 2 > rule; --*height, nasked++)
+                    ck_assert_double_eq(dlc_choose_read(&c, schedule, n), read_by_definition(&c, schedule, n));
+                *height = rule;
+            }
+        }
+    }
+    ck_assert_uint_gt(nasked, 0);
+    small_end(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("choose");
@@ -601,6 +671,7 @@ int main(void)
     tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
     tcase_add_test(tcase, recurrences_are_serial);
     tcase_add_test(tcase, refusals_have_numbers);
+    tcase_add_loop_test(tcase, padding_is_counted_as_it_lies, 0, sizeof padded / sizeof *padded);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
