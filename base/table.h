@@ -6,6 +6,7 @@
 
 typedef struct {
     const char *name; /* NULL: free */
+    uint64_t hash;    /* of the name */
     void *item;
 } dlc_table_entry;
 

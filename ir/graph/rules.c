@@ -81,6 +81,8 @@ static dlc_status check_known(dlc_graph *graph, const dlc_node *node)
 static dlc_status check_required(dlc_graph *graph, const dlc_node *node)
 {
     const char *list = dlc_ops[node->op].attrs;
+    if (!strchr(list, '!')) /* most rows need none */
+        return DLC_OK;
     for (dlc_attr_id id = 0; id < DLC_ATTR_COUNT; id++) {
         const char *entry = listed(list, dlc_attrs[id].text);
         if (entry && *entry == '!' && !dlc_node_attr(node, id))
