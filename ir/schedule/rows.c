@@ -27,12 +27,12 @@ double dlc_dot_rate(const dlc_target *target, dlc_dot row)
 {
     uint32_t fact = dlc_dot_fact(target, row);
     double rate = 0;
-    uint32_t most = dlc_dots[row].granule; /* measured by the row of the fact that takes most at once */
+    uint32_t most = dlc_dots[row].granule; /* of lanes measured by the row of the fact that takes most at once */
     for (uint32_t i = 0; i < DLC_NFACTS; i++)
         if (fact >> i & 1)
             rate = target->machine->ops_per_us[i];
     for (dlc_dot other = DLC_DOT_NONE + 1; other < DLC_DOT_COUNT; other++)
-        if (dlc_dots[other].fact == dlc_dots[row].fact && dlc_dots[other].granule > most)
+        if (fact && dlc_dot_fact(target, other) == fact && dlc_dots[row].family == DLC_FAMILY_LANES && dlc_dots[other].granule > most)
             most = dlc_dots[other].granule;
     return rate * dlc_dots[row].granule / most / dlc_dot_pairs(row);
 }

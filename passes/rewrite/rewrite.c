@@ -24,23 +24,24 @@ const uint32_t dlc_nrewrites = sizeof dlc_rewrites / sizeof *dlc_rewrites;
 typedef struct {
     const char *only; /* the name of a row; NULL: all, where they pay */
     int64_t wanted;
-    int64_t winograd;
+    int64_t winograd, winograd_whole;
     int matrix;
 } request;
 
 /* What `auto` allows: see docs/numerics.md. */
-enum { AUTO_WINOGRAD = 2 };
+enum { AUTO_WINOGRAD = 2, AUTO_WHOLE = 4 };
 
 static dlc_status read_winograd(dlc_pass_ctx *ctx, request *r)
 {
     static const struct {
         const char *text;
-        int64_t most;
-    } values[] = {{"auto", AUTO_WINOGRAD}, {"off", 0}, {"2", 2}, {"4", 4}};
+        int64_t most, whole;
+    } values[] = {{"auto", AUTO_WINOGRAD, AUTO_WHOLE}, {"off", 0, 0}, {"2", 2, 2}, {"4", 4, 4}};
     const char *text = ctx->winograd ? ctx->winograd : values[0].text;
     for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
         if (!strcmp(values[i].text, text)) {
             r->winograd = values[i].most;
+            r->winograd_whole = values[i].whole;
             return DLC_OK;
         }
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "winograd '%s' is none of auto, off, 2 and 4", text);
@@ -99,7 +100,7 @@ static int is_tried(const dlc_rewrite_info *row, const request *r, const dlc_tar
 /* The first that applies; where it says what it leaves of the time, those behind it that do so, too, may leave less. */
 static void find_rewrite(dlc_pass_ctx *ctx, const request *r, int round, uint32_t number, dlc_rewritten *out)
 {
-    dlc_rewriting in = {ctx->module->kernels.data[number].kernel, ctx->target, r->wanted, r->winograd, r->matrix, ctx->module, number,
+    dlc_rewriting in = {ctx->module->kernels.data[number].kernel, ctx->target, r->wanted, r->winograd, r->winograd_whole, r->matrix, ctx->module, number,
                         dlc_is_bf16_asked(ctx), ctx->module->arena, ctx->scratch};
     int is_found = 0;
     *out = (dlc_rewritten){0};

@@ -27,6 +27,7 @@ typedef struct {
     const dlc_target *target;
     int64_t wanted;     /* the number asked for, whatever it costs; 0: where estimates say that it pays */
     int64_t winograd;   /* the largest tile of Winograd's that the numbers may take; 0: none */
+    int64_t winograd_whole; /* the same of bytes, which lose nothing */
     int matrix;         /* products of f32 may be taken apart for the matrix unit */
     const dlc_module *module;
     uint32_t number;    /* of the kernel in it */

@@ -831,7 +831,6 @@ static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
 static uint32_t choose_form(site *at)
 {
     enum { WORTH_PERCENT = 85,    /* of the time before */
-           MOST_RESULTS = 4,      /* of what loses nothing */
            MOST_BYTES = 20 << 10, /* by which filters of bytes may grow, eightfold, for a microsecond saved: files are sent, and loaded */
            LEAST_L2 = 128 << 10 }; /* machines with less are short of memory, which filters and tiles take more of */
     const dlc_rewriting *in = at->in;
@@ -842,7 +841,7 @@ static uint32_t choose_form(site *at)
     dlc_rewritten trial;
     for (uint32_t f = 0; f < NFORMS; f++) {
         double time = dlc_winograd_time(at, f), further = dlc_winograd_filter_bytes(at, f) - dlc_winograd_filter_bytes(at, NFORMS);
-        if (dlc_winograd_forms[f].m > (dlc_winograd_is_exact(at) ? MOST_RESULTS : in->winograd) || time >= least || !has_form(at, f) ||
+        if (dlc_winograd_forms[f].m > (dlc_winograd_is_exact(at) ? in->winograd_whole : in->winograd) || time >= least || !has_form(at, f) ||
             (dlc_winograd_is_exact(at) && further > MOST_BYTES * (before - time)))
             continue;
         least = time;
