@@ -41,8 +41,12 @@ static dlc_expr plus(dlc_pool *pool, dlc_expr y, double k, dlc_expr x)
         return y ? dlc_add(pool, y, x) : x;
     if (k == -1 && y)
         return dlc_sub(pool, y, x);
-    dlc_expr by = dlc_is_float(dtype) ? dlc_expr_const(pool, dtype, k) : dlc_expr_const_i(pool, dtype, (int64_t)k);
-    return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
+    if (dlc_is_float(dtype)) {
+        dlc_expr by = dlc_expr_const(pool, dtype, k);
+        return y ? dlc_expr3(pool, DLC_EXPR_MULADD, by, x, y) : dlc_mul(pool, by, x);
+    }
+    x = dlc_mul(pool, x, dlc_expr_const_i(pool, dtype, (int64_t)k));
+    return y ? dlc_add(pool, y, x) : x;
 }
 
 /* Coefficients of the product of X - f² over the form's pairs but `without`; returns how many. */
