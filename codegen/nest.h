@@ -367,7 +367,10 @@ typedef struct {
     int64_t length; /* or -1: not known */
 } dlc_span;
 dlc_span dlc_walk_span(dlc_nest *nest, uint32_t node);
-/* Iteration i of a loop that is written out: a point, or what a leaf's own sum takes at once. */
+/* codegen/written.c: a loop that is written out; and what was computed last in a loop is no value behind it. */
+void dlc_walk_written(dlc_nest *nest, uint32_t node);
+void dlc_walk_forget(dlc_nest *nest, uint32_t node);
+/* Iteration i of it: a point, or what a leaf's own sum takes at once. */
 void dlc_walk_enter_written(dlc_nest *nest, uint32_t node, const dlc_span *span, int64_t i);
 void dlc_walk_leave_written(dlc_nest *nest, uint32_t node);
 /* Long sums are cut: opens a loop over parts of `step` points of the span. Behind a part, between the other two, its sums go to their

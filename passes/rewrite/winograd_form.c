@@ -123,9 +123,11 @@ void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_e
         return;
     }
     for (int64_t i = 0; i < dlc_winograd_forms[form].m; i++) {
-        dlc_expr sum = i == 0                                     ? plus(pool, 0, lacking(form, npairs), z[0])
-                       : i == dlc_winograd_forms[form].m - 1 ? plus(pool, 0, dlc_winograd_forms[form].is_whole ? whole : 1, z[2 * npairs + 1])
-                                                                  : 0;
+        dlc_expr sum = 0;
+        if (i == 0)
+            sum = plus(pool, 0, lacking(form, npairs), z[0]);
+        else if (i == dlc_winograd_forms[form].m - 1)
+            sum = plus(pool, 0, dlc_winograd_forms[form].is_whole ? whole : 1, z[2 * npairs + 1]);
         for (uint32_t j = 0; j < npairs; j++) {
             power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : lacking(form, j);
             sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
