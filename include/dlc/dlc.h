@@ -76,7 +76,7 @@ typedef struct {
     const char *tuned; /* the file of dlc_model_tune; NULL: the cache's of this processor, for the target native alone; "": none */
     uint64_t max_memory_bytes; /* 0: 512 MiB + 64 times the file + 4 times weights in other files, at most 3/4 of the machine's */
     uint32_t max_seconds;      /* of each call; 0: 600 */
-    const char *winograd; /* "off", "2" or "4": the largest tiles by which 3x3 convolutions are computed where it pays; NULL: "auto",
+    const char *winograd; /* "off", "2" or "4": the largest tiles by which convolutions are computed where it pays; NULL: "auto",
                              those whose errors are no larger than plain sums' (docs/numerics.md) */
     void (*log)(void *user, const dlc_model_note *note); /* with `user`: each message once, after the pass or call that found it;
                                                            of several targets what they said in common once. It runs in the

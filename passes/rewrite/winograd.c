@@ -6,11 +6,16 @@
  *     mm[p,q,t,oc]   = sum(ic) v * u[p,q,ic,oc]                            u = G w G', a constant, computed in f64
  *     z[t,r,q,oc]    = sum(p) A[p,r] * mm                                  y[oh,ow,oc]  = sum(q) A[q,s] * z
  *
+ * Each direction has a form of its own (winograd_form.c). One without a window, as in convolutions of 1x7, has one tile for each result and
+ * no points; then there are no v1 and z. Windows of more taps than the form has are several side by side, whose results are added: a window
+ * of 7 taps is one of 4, and 3 further on another, of which the tap that both have is 0 in the first. So the product sums over them, too.
+ *
  * Of bytes, points are numbers of 16 bits that are multiplied by pairs, and all is exact: forms in whole numbers (winograd_form.c) make
  * results a number of times as large, by which they are divided. Where these have bits enough is known from the filter itself
  * (winograd_range.c), or from the number of channels.
  *
- * Of bf16, where the user asks for that precision and the target multiplies it by pairs, form 2 cuts v and u to bf16; transforms are f32.
+ * Of bf16, where the user asks for that precision and the target multiplies it by pairs, forms that lose little cut v and u to bf16;
+ * transforms are f32.
  *
  * Windows two apart have a form of their own, whose 2 x 2 results take 25 products in place of 36: n is 5, and a tile 5 x 5.
  *
@@ -22,7 +27,7 @@
  * images; columns' phases have their tiles side by side in each row, so that a unit has tiles enough. Phases are of one size: where d does
  * not divide the image, what sticks out goes into a value that has room for it.
  *
- * Of windows along more directions, tiles lie along the last two that have three taps; other taps are summed as channels are, so each of
+ * Of windows along more directions, tiles lie along the last two that have three taps or more; other taps are summed as channels are, so each of
  * their points has filters and tiles of its own.
  *
  * Vectors run along channels. Where what follows does not store along them, results lie channels last first, and a kernel of its own
@@ -33,299 +38,21 @@
 #include "passes/rewrite/rewrite.h"
 #include "passes/rewrite/winograd.h"
 
-enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS };
+enum { TAPS = DLC_WINOGRAD_TAPS, MOST_POINTS = DLC_WINOGRAD_POINTS, NFORMS = DLC_WINOGRAD_FORMS, NO_PAIR = NFORMS * NFORMS };
 
 typedef dlc_winograd_site site;
 
-static int64_t points_of(const site *at)
-{
-    return dlc_winograd_forms[at->form].npoints;
-}
-
 static dlc_expr tiles_of(const site *at, dlc_pool *pool, uint32_t d)
 {
-    return dlc_floordiv(pool, dlc_addi(pool, at->size[d], dlc_winograd_results(at) - 1), dlc_expr_i64(pool, dlc_winograd_results(at)));
-}
-
-/* Results of all phases. */
-static dlc_expr whole_size(const site *at, uint32_t d)
-{
-    return at->in->kernel->axes.data[at->image[d]].extent;
+    int64_t m = dlc_winograd_results(at, d);
+    return dlc_floordiv(pool, dlc_addi(pool, at->along[d].size, m - 1), dlc_expr_i64(pool, m));
 }
 
 /* As many as all phases have together, which are of one size: what step does not divide sticks out. */
 static dlc_expr padded_size(const site *at, dlc_pool *pool, uint32_t d)
 {
-    dlc_expr step = dlc_expr_i64(pool, at->step[d]), whole = whole_size(at, d);
-    return at->step[d] == 1 ? whole : dlc_mul(pool, dlc_floordiv(pool, dlc_addi(pool, whole, at->step[d] - 1), step), step);
-}
-
-/* All phases have whole tiles of `results` each. */
-static int is_filled(const site *at, uint32_t d, int64_t results)
-{
-    int64_t size;
-    return dlc_expr_is_int(at->kernel->pool, whole_size(at, d), &size) && size % (at->step[d] * results) == 0;
-}
-
-static int has_phases(const site *at, uint32_t d)
-{
-    return at->step[d] > 1;
-}
-
-/* A copy of the kernel given, with axes for phases, the same in each copy; NULL: what follows the convolution does not go by them. */
-static dlc_kernel *copy_kernel(const site *at, dlc_arena *arena, uint32_t *phase)
-{
-    dlc_kernel *kernel = dlc_kernel_clone(at->in->kernel, arena);
-    for (uint32_t d = 0; d < 2; d++)
-        if (has_phases(at, d) && (phase[d] = dlc_rewrite_phases(kernel, at->image[d], at->step[d])) == DLC_NO_AXIS)
-            return NULL;
-    return kernel;
-}
-
-/* --- finding it --- */
-
-/* The index is stride * axis `kept` + step * axis `reduced` + a number. */
-static int find_window(site *at, dlc_expr index, const dlc_stage *stage, uint32_t *kept, uint32_t *reduced, int64_t *step, int64_t *stride)
-{
-    enum { MOST_STEP = 1 << 20 }; /* more is nobody's, and products of it might not fit */
-    dlc_pool *pool = at->kernel->pool;
-    dlc_expr rest = index, coefficient;
-    int64_t by, number;
-    *kept = *reduced = DLC_NO_AXIS;
-    for (uint32_t a = 0; a < at->kernel->axes.n; a++) {
-        if (!dlc_expr_uses_axis(pool, rest, a))
-            continue;
-        uint32_t *role = dlc_ids_find(&stage->reduce, a, NULL) ? reduced : kept;
-        if (*role != DLC_NO_AXIS || !dlc_expr_linear(pool, rest, a, &coefficient, &rest) ||
-            !dlc_expr_is_int(pool, coefficient, &by) || by < 1 || by > (role == kept ? 2 : MOST_STEP))
-            return 0;
-        *role = a;
-        *(role == reduced ? step : stride) = by;
-    }
-    return *kept != DLC_NO_AXIS && *reduced != DLC_NO_AXIS && dlc_expr_is_int(pool, rest, &number);
-}
-
-/* The load, guard and all, depends on result and tap by their sum alone. */
-static int is_shifted(const site *at, uint32_t d)
-{
-    dlc_pool *pool = at->kernel->pool;
-    dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, at->kernel->axes.n);
-    with[at->image[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->image[d]), 1);
-    with[at->tap[d]] = dlc_addi(pool, dlc_expr_axis(pool, at->tap[d]), -at->stride[d]);
-    return dlc_expr_substitute(pool, at->x, with, at->kernel->axes.n) == at->x;
-}
-
-static void find_size(site *at, uint32_t d)
-{
-    enum { NOMINAL_IMAGE = 256 }; /* points a side: sizes of deep layers are parts of it */
-    const int64_t *symbols = dlc_kernel_symbol_values(at->kernel, NOMINAL_IMAGE, at->in->scratch);
-    int64_t size;
-    at->size[d] = at->kernel->axes.data[at->image[d]].extent;
-    at->nominal[d] = dlc_expr_eval(at->kernel->pool, whole_size(at, d), symbols);
-    at->has_rows |= !dlc_expr_is_int(at->kernel->pool, at->size[d], &size);
-}
-
-/* Neighbouring points of the axis lie together. */
-static int is_innermost(const site *at, uint32_t axis)
-{
-    dlc_pool *pool = at->kernel->pool;
-    const dlc_buffer *x = dlc_winograd_buffer(at, at->x);
-    dlc_expr index[DLC_MAX_RANK], coefficient, rest;
-    int64_t step;
-    for (uint32_t d = 0; d < x->type.rank; d++)
-        index[d] = dlc_arg(pool, at->x, d);
-    dlc_expr offset = dlc_layout_offset(pool, &x->layout, x->type.rank, x->type.dims, index);
-    return dlc_expr_linear(pool, offset, axis, &coefficient, &rest) && dlc_expr_is_int(pool, coefficient, &step) && step == 1;
-}
-
-static int find_windows(site *at, const dlc_stage *stage)
-{
-    const dlc_pool *pool = at->kernel->pool;
-    uint32_t n = 0, kept, reduced;
-    int64_t taps, step = 0, stride = 0;
-    for (uint32_t i = 0; i < dlc_load_rank(pool, at->x); i++) {
-        dlc_expr index = dlc_arg(pool, at->x, i);
-        uint32_t axis = dlc_bare_axis(pool, index);
-        if (axis != DLC_NO_AXIS && dlc_ids_find(&stage->reduce, axis, NULL) && is_innermost(at, axis))
-            at->ic = axis;
-        if (!find_window(at, index, stage, &kept, &reduced, &step, &stride) || !dlc_const_extent(at->kernel, reduced, &taps) || taps != TAPS)
-            continue;
-        uint32_t d = n < 2 ? n : 1;
-        if (n == 2) { /* the last two are taken */
-            at->image[0] = at->image[1];
-            at->step[0] = at->step[1];
-            at->stride[0] = at->stride[1];
-            at->tap[0] = at->tap[1];
-        }
-        at->image[d] = kept;
-        at->step[d] = step;
-        at->stride[d] = stride;
-        at->tap[d] = reduced;
-        n = d + 1;
-    }
-    return n == 2 && at->ic != DLC_NO_AXIS && at->ic != at->tap[0] && at->ic != at->tap[1] && at->image[0] != at->image[1] &&
-           at->tap[0] != at->tap[1] && at->stride[0] == at->stride[1] && (at->stride[0] == 1 || (at->step[0] == 1 && at->step[1] == 1));
-}
-
-/* The reduced axes that are neither channels nor taps of the tiles. */
-static int find_others(site *at, const dlc_stage *stage)
-{
-    int64_t extent;
-    at->nothers = 1;
-    for (uint32_t i = 0; i < stage->reduce.n; i++) {
-        uint32_t axis = stage->reduce.data[i];
-        if (axis == at->ic || axis == at->tap[0] || axis == at->tap[1])
-            continue;
-        if (!dlc_const_extent(at->kernel, axis, &extent))
-            return 0;
-        dlc_vec_push(at->in->scratch, &at->others, axis);
-        at->nothers *= extent;
-    }
-    return stage->axes.n + 2 + at->others.n <= DLC_MAX_RANK;
-}
-
-/* Indices of a convolution without groups: each of its own axis, none of the image's. */
-static int find_filter(site *at, const dlc_stage *stage)
-{
-    const dlc_pool *pool = at->kernel->pool;
-    uint32_t rank = dlc_load_rank(pool, at->w), nkept = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        uint32_t axis = dlc_bare_axis(pool, dlc_arg(pool, at->w, i));
-        if (axis == DLC_NO_AXIS || axis == at->image[0] || axis == at->image[1])
-            return 0;
-        if (!dlc_ids_find(&stage->axes, axis, NULL))
-            continue;
-        at->oc = axis;
-        nkept++;
-    }
-    return rank == 4 + at->others.n && nkept == 1 && !dlc_expr_uses_axis(pool, at->x, at->oc) &&
-           dlc_const_extent(at->kernel, at->ic, &at->inputs) && dlc_const_extent(at->kernel, at->oc, &at->outputs);
-}
-
-static int is_plain(const dlc_pool *pool, dlc_expr expr)
-{
-    const dlc_expr_node *node = dlc_node_of(pool, expr);
-    dlc_expr other = node->op == DLC_EXPR_LOAD ? dlc_load_else(pool, expr) : 0;
-    return node->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(node->imm.id) && !node->flags &&
-           (!other || dlc_node_of(pool, other)->op == DLC_EXPR_CONST);
-}
-
-static int is_byte(dlc_dtype dtype)
-{
-    return dlc_is_int(dtype) && dlc_dtypes[dtype].bits == 8;
-}
-
-/* The load of a factor: of f32, or of narrower floats and then made f32; of bytes that are made i32. */
-static dlc_expr load_in(const site *at, dlc_expr factor)
-{
-    const dlc_pool *pool = at->kernel->pool;
-    if (dlc_node_of(pool, factor)->op != DLC_EXPR_CAST)
-        return factor;
-    dlc_dtype from = (dlc_dtype)dlc_node_of(pool, dlc_arg(pool, factor, 0))->dtype;
-    return dlc_winograd_is_exact(at) ? (is_byte(from) ? dlc_arg(pool, factor, 0) : factor) : dlc_is_float(from) ? dlc_arg(pool, factor, 0) : factor;
-}
-
-/* Bytes that no tile register multiplies; their points are multiplied as 16 bits. */
-static int multiplies_words(const dlc_target *target)
-{
-    for (dlc_dot row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT; row++)
-        if (dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == DLC_FAMILY_TILE && dlc_dot_fact(target, row))
-            return 0;
-    return dlc_dot_of_words(target) != DLC_DOT_NONE;
-}
-
-/* Types of the points and sums. */
-static int find_types(site *at, dlc_dtype sum)
-{
-    at->sum = sum;
-    return sum == DLC_F32 || (sum == DLC_I32 && multiplies_words(at->in->target));
-}
-
-/* Neighbouring channels do not lie together in something that the kernel stores. */
-static int stores_across(const site *at)
-{
-    dlc_kernel *kernel = at->kernel;
-    dlc_expr coefficient, rest;
-    int64_t step;
-    for (uint32_t s = 0; s < kernel->stages.n; s++) {
-        const dlc_stage *stage = &kernel->stages.data[s];
-        if (stage->buffer == DLC_NO_BUFFER)
-            continue;
-        const dlc_buffer *y = &kernel->buffers.data[stage->buffer];
-        dlc_expr offset = dlc_layout_offset(kernel->pool, &y->layout, y->type.rank, y->type.dims, stage->store.data);
-        if (!dlc_expr_linear(kernel->pool, offset, at->oc, &coefficient, &rest) || !dlc_expr_is_int(kernel->pool, coefficient, &step) ||
-            step != 1)
-            return 1;
-    }
-    return 0;
-}
-
-/* What follows are maps of its elements. */
-static int are_maps(const dlc_kernel *kernel)
-{
-    const dlc_stage *first = &kernel->stages.data[0];
-    for (uint32_t s = 1; s < kernel->stages.n; s++) {
-        const dlc_stage *stage = &kernel->stages.data[s];
-        if (stage->combine != DLC_REDUCE_NONE || stage->update != DLC_UPDATE_NONE || stage->axes.n != first->axes.n)
-            return 0;
-        for (uint32_t i = 0; i < stage->axes.n; i++)
-            if (!dlc_ids_find(&first->axes, stage->axes.data[i], NULL))
-                return 0;
-    }
-    return 1;
-}
-
-/* The loads that are multiplied. */
-static int find_factors(site *at, const dlc_stage *stage)
-{
-    const dlc_pool *pool = at->kernel->pool;
-    at->x = load_in(at, dlc_arg(pool, stage->value[0], 0));
-    at->w = load_in(at, dlc_arg(pool, stage->value[0], 1));
-    if (!is_plain(pool, at->x) || !is_plain(pool, at->w) ||
-        (dlc_winograd_is_exact(at) && (!is_byte(dlc_node_of(pool, at->x)->dtype) || !is_byte(dlc_node_of(pool, at->w)->dtype))))
-        return 0;
-    if (dlc_winograd_buffer(at, at->x)->role == DLC_ROLE_CONST) {
-        dlc_expr x = at->w;
-        at->w = at->x;
-        at->x = x;
-    }
-    return dlc_winograd_buffer(at, at->w)->role == DLC_ROLE_CONST && dlc_winograd_buffer(at, at->x)->role == DLC_ROLE_IN && !dlc_load_guard(pool, at->w);
-}
-
-/* From here on the kernel has axes for phases. */
-static int split_phases(site *at)
-{
-    if (!has_phases(at, 0) && !has_phases(at, 1))
-        return 1;
-    dlc_kernel *kernel = copy_kernel(at, at->in->scratch, at->phase);
-    if (!kernel || kernel->stages.data[0].axes.n + 2 + at->others.n > DLC_MAX_RANK)
-        return 0;
-    at->kernel = kernel;
-    return find_factors(at, &kernel->stages.data[0]);
-}
-
-static int find_site(site *at)
-{
-    const dlc_stage *stage = &at->kernel->stages.data[0];
-    if (!at->kernel->stages.n || stage->combine != DLC_REDUCE_SUM || stage->reduce.n < 3 || stage->update != DLC_UPDATE_NONE ||
-        !find_types(at, stage->dtype[0]) ||
-        dlc_node_of(at->kernel->pool, stage->value[0])->op != DLC_EXPR_MUL || !are_maps(at->kernel))
-        return 0;
-    at->ic = at->oc = DLC_NO_AXIS;
-    if (!find_factors(at, stage) || !find_windows(at, stage) || !find_others(at, stage) || !split_phases(at))
-        return 0;
-    for (uint32_t d = 0; d < 2; d++) {
-        if (!is_shifted(at, d))
-            return 0;
-        find_size(at, d);
-    }
-    if (!find_filter(at, &at->kernel->stages.data[0]) || (dlc_winograd_is_exact(at) && at->inputs % 2))
-        return 0;
-    at->most = dlc_winograd_is_exact(at) ? dlc_winograd_most(at) : 0;
-    at->is_turned = stores_across(at);
-    for (uint32_t d = 0; d < 2; d++)
-        at->is_turned |= has_phases(at, d) && !is_filled(at, d, 1); /* only a value of our own has room for what sticks out */
-    return 1;
+    dlc_expr step = dlc_expr_i64(pool, at->along[d].step), whole = dlc_winograd_whole_size(at, d);
+    return at->along[d].step == 1 ? whole : dlc_mul(pool, dlc_floordiv(pool, dlc_addi(pool, whole, at->along[d].step - 1), step), step);
 }
 
 /* rows[index] */
@@ -339,92 +66,163 @@ static dlc_expr chosen(dlc_pool *pool, dlc_expr index, const dlc_expr *rows, int
 
 /* --- the filter's kernel --- */
 
-/* Axes of the filter's kernel: kw, then those that stay, the further ones, ic and oc. */
-static dlc_ids filter_axes(const site *at, dlc_kernel *kernel)
+/* One stays in it: its extent is known. */
+static uint32_t copy_axis(const site *at, dlc_kernel *kernel, uint32_t axis)
 {
-    dlc_ids axes = {0};
-    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "kw", dlc_expr_i64(kernel->pool, TAPS)));
-    for (uint32_t i = 0; i < at->others.n; i++) {
-        const dlc_axis *axis = &at->kernel->axes.data[at->others.data[i]];
-        dlc_vec_push(kernel->arena, &axes,
-                     dlc_kernel_axis(kernel, axis->name, dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, axis->extent))));
-    }
-    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "ic", dlc_expr_i64(kernel->pool, at->inputs)));
-    dlc_vec_push(kernel->arena, &axes, dlc_kernel_axis(kernel, "oc", dlc_expr_i64(kernel->pool, at->outputs)));
-    return axes;
+    const dlc_axis *from = &at->kernel->axes.data[axis];
+    return dlc_kernel_axis(kernel, from->name, dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, from->extent)));
 }
 
-/* The one that stands for the convolution's. */
-static uint32_t filter_axis(const site *at, const dlc_ids *axes, uint32_t axis)
+/* Windows side by side, where there are several: along direction d. */
+static uint32_t groups_axis(const site *at, dlc_kernel *kernel, uint32_t d)
+{
+    int64_t n = dlc_winograd_groups(at, d);
+    return n == 1 ? DLC_NO_AXIS : dlc_kernel_axis(kernel, d ? "gw" : "gh", dlc_expr_i64(kernel->pool, n));
+}
+
+/* What the filter's kernel is made of: its axes by what they stand for, in the order of *stays. */
+typedef struct {
+    const site *at;
+    dlc_kernel *kernel;
+    uint32_t column;   /* taps of direction 1, or DLC_NO_AXIS */
+    uint32_t group[2]; /* or DLC_NO_AXIS */
+    dlc_ids others;
+    uint32_t ic, oc;
+    dlc_ids stays;     /* all but column */
+    double g[2][MOST_POINTS][TAPS];
+} filter;
+
+static void find_filter_axes(filter *f)
+{
+    const site *at = f->at;
+    dlc_arena *arena = f->kernel->arena;
+    f->column = at->along[1].tap == DLC_NO_AXIS ? DLC_NO_AXIS : copy_axis(at, f->kernel, at->along[1].tap);
+    for (uint32_t d = 0; d < 2; d++)
+        if ((f->group[d] = groups_axis(at, f->kernel, d)) != DLC_NO_AXIS)
+            dlc_vec_push(arena, &f->stays, f->group[d]);
+    for (uint32_t i = 0; i < at->others.n; i++) {
+        dlc_vec_push(arena, &f->others, copy_axis(at, f->kernel, at->others.data[i]));
+        dlc_vec_push(arena, &f->stays, f->others.data[i]);
+    }
+    f->ic = dlc_kernel_axis(f->kernel, "ic", dlc_expr_i64(f->kernel->pool, at->inputs));
+    f->oc = dlc_kernel_axis(f->kernel, "oc", dlc_expr_i64(f->kernel->pool, at->outputs));
+    dlc_vec_push(arena, &f->stays, f->ic);
+    dlc_vec_push(arena, &f->stays, f->oc);
+}
+
+/* The one that stands for the convolution's, which is not of a tap along direction 0. */
+static uint32_t filter_axis(const filter *f, uint32_t axis)
 {
     uint32_t position;
-    if (axis == at->tap[1])
-        return axes->data[0];
-    if (dlc_ids_find(&at->others, axis, &position))
-        return axes->data[1 + position];
-    return axes->data[axes->n - (axis == at->ic ? 2 : 1)];
+    if (axis == f->at->along[1].tap)
+        return f->column;
+    if (dlc_ids_find(&f->at->others, axis, &position))
+        return f->others.data[position];
+    return axis == f->at->ic ? f->ic : f->oc;
+}
+
+/* Along direction d tap k of the window at hand. */
+static dlc_expr tap_of(const filter *f, uint32_t d, int64_t k)
+{
+    dlc_pool *pool = f->kernel->pool;
+    dlc_expr tap = dlc_expr_i64(pool, k);
+    if (f->group[d] != DLC_NO_AXIS)
+        tap = dlc_add(pool, tap, dlc_muli(pool, dlc_expr_axis(pool, f->group[d]), dlc_winograd_between(f->at, d)));
+    return tap;
+}
+
+/* The same tap's value, which is 0 where the next window has it, too. */
+static dlc_expr own_value(const filter *f, uint32_t d, int64_t k, dlc_expr value)
+{
+    dlc_pool *pool = f->kernel->pool;
+    int64_t n = dlc_winograd_groups(f->at, d);
+    if (n == 1 || k < dlc_winograd_between(f->at, d))
+        return value;
+    dlc_expr is_last = dlc_eq(pool, dlc_expr_axis(pool, f->group[d]), dlc_expr_i64(pool, n - 1));
+    return dlc_select(pool, is_last, value, dlc_expr_const(pool, DLC_F64, 0));
 }
 
 /* g<p>[kw,…,ic,oc] = sum(kh) G[p,kh] * w, in f64 */
-static void add_filter_rows(const site *at, dlc_kernel *kernel, const dlc_ids *axes, const double (*g)[TAPS])
+static void add_filter_rows(const filter *f)
 {
+    const site *at = f->at;
     const dlc_pool *from = at->kernel->pool;
-    dlc_pool *pool = kernel->pool;
-    dlc_expr index[DLC_MAX_RANK], taps[TAPS];
-    for (int64_t k = 0; k < TAPS; k++) {
-        for (uint32_t i = 0; i < dlc_load_rank(from, at->w); i++) {
+    dlc_pool *pool = f->kernel->pool;
+    dlc_expr index[DLC_MAX_RANK], taps[TAPS] = {0};
+    uint32_t rank = dlc_load_rank(from, at->w);
+    for (int64_t k = 0; k < dlc_winograd_forms[at->along[0].form].taps; k++) {
+        for (uint32_t i = 0; i < rank; i++) {
             uint32_t axis = dlc_bare_axis(from, dlc_arg(from, at->w, i));
-            index[i] = axis == at->tap[0] ? dlc_expr_i64(pool, k) : dlc_expr_axis(pool, filter_axis(at, axes, axis));
+            index[i] = axis == at->along[0].tap ? tap_of(f, 0, k) : dlc_expr_axis(pool, filter_axis(f, axis));
         }
         dlc_dtype dtype = (dlc_dtype)dlc_node_of(from, at->w)->dtype;
-        taps[k] = dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, dtype, 0, index, dlc_load_rank(from, at->w), 0, 0, 0));
+        taps[k] = own_value(f, 0, k, dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, dtype, 0, index, rank, 0, 0, 0)));
     }
-    for (int64_t p = 0; p < points_of(at); p++) {
-        dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "g%d", (int)p));
-        for (uint32_t i = 0; i < axes->n; i++)
-            dlc_vec_push(kernel->arena, &stage->axes, axes->data[i]);
+    for (int64_t p = 0; p < dlc_winograd_points(at, 0); p++) {
+        dlc_stage *stage = dlc_kernel_stage(f->kernel, dlc_arena_printf(f->kernel->arena, "g%d", (int)p));
+        if (f->column != DLC_NO_AXIS)
+            dlc_vec_push(f->kernel->arena, &stage->axes, f->column);
+        for (uint32_t i = 0; i < f->stays.n; i++)
+            dlc_vec_push(f->kernel->arena, &stage->axes, f->stays.data[i]);
         stage->dtype[0] = DLC_F64;
-        stage->value[0] = dlc_winograd_weigh(pool, g[p], taps);
+        stage->value[0] = dlc_winograd_weigh(pool, f->g[0][p], taps);
     }
 }
 
-/* u[p,q,…,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
-static void add_filter_points(const site *at, dlc_kernel *kernel, const dlc_ids *axes, const double (*g)[TAPS])
+static int has_points(const site *at, uint32_t d)
 {
-    dlc_pool *pool = kernel->pool;
-    for (int64_t pq = 0; pq < points_of(at) * points_of(at); pq++) {
-        int64_t p = pq / points_of(at), q = pq % points_of(at);
-        dlc_expr taps[TAPS], index[DLC_MAX_RANK];
-        for (uint32_t i = 1; i < axes->n; i++)
-            index[i] = dlc_expr_axis(pool, axes->data[i]);
-        for (int64_t k = 0; k < TAPS; k++) {
-            index[0] = dlc_expr_i64(pool, k);
-            taps[k] = dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(p), index, axes->n, 0, 0, 0);
+    return at->along[d].form != DLC_WINOGRAD_PLAIN;
+}
+
+/* u[p,q,…,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
+static void add_filter_points(const filter *f)
+{
+    const site *at = f->at;
+    dlc_pool *pool = f->kernel->pool;
+    dlc_arena *arena = f->kernel->arena;
+    int64_t nrows = dlc_winograd_points(at, 0), ncolumns = dlc_winograd_points(at, 1);
+    for (int64_t pq = 0; pq < nrows * ncolumns; pq++) {
+        int64_t point[] = {pq / ncolumns, pq % ncolumns};
+        dlc_expr taps[TAPS] = {0}, index[DLC_MAX_RANK];
+        uint32_t rank = f->column != DLC_NO_AXIS;
+        for (uint32_t i = 0; i < f->stays.n; i++)
+            index[rank + i] = dlc_expr_axis(pool, f->stays.data[i]);
+        for (int64_t k = 0; k < dlc_winograd_forms[at->along[1].form].taps; k++) {
+            if (rank)
+                index[0] = tap_of(f, 1, k);
+            taps[k] = own_value(f, 1, k, dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(point[0]), index, rank + f->stays.n, 0, 0, 0));
         }
-        dlc_stage *stage = dlc_kernel_stage(kernel, dlc_arena_printf(kernel->arena, "u%d%d", (int)p, (int)q));
-        stage->dtype[0] = dlc_winograd_point_type(at, dlc_winograd_results(at));
-        stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, g[q], taps));
+        dlc_stage *stage = dlc_kernel_stage(f->kernel, dlc_arena_printf(arena, "u%d%d", (int)point[0], (int)point[1]));
+        stage->dtype[0] = dlc_winograd_point_type(at);
+        stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, f->g[1][point[1]], taps));
         stage->buffer = 1;
-        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_i64(pool, p));
-        dlc_vec_push(kernel->arena, &stage->store, dlc_expr_i64(pool, q));
-        for (uint32_t i = 1; i < axes->n; i++) {
-            dlc_vec_push(kernel->arena, &stage->axes, axes->data[i]);
-            dlc_vec_push(kernel->arena, &stage->store, index[i]);
+        for (uint32_t d = 0; d < 2; d++)
+            if (has_points(at, d))
+                dlc_vec_push(arena, &stage->store, dlc_expr_i64(pool, point[d]));
+        for (uint32_t i = 0; i < f->stays.n; i++) {
+            dlc_vec_push(arena, &stage->axes, f->stays.data[i]);
+            dlc_vec_push(arena, &stage->store, index[rank + i]);
         }
     }
 }
 
 static const char *filter_name(const site *at)
 {
-    return dlc_arena_printf(at->arena, "%s.winograd%d%s", dlc_winograd_buffer(at, at->w)->name, (int)dlc_winograd_results(at),
-                            at->stride[0] == 1 ? "" : "_strided");
+    int64_t m = dlc_winograd_results(at, !has_points(at, 0));
+    return dlc_arena_printf(at->arena, "%s.winograd%d%s", dlc_winograd_buffer(at, at->w)->name, (int)m,
+                            at->along[0].stride * at->along[1].stride == 1 ? "" : "_strided");
 }
 
 /* f32[n, n, …, ic, oc], or i16 or bf16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
-    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = dlc_winograd_point_type(at, dlc_winograd_results(at)), .rank = 2}};
-    buffer.type.dims[0] = buffer.type.dims[1] = dlc_expr_i64(pool, points_of(at));
+    dlc_buffer buffer = {.name = filter_name(at), .role = (uint8_t)role, .type = {.dtype = dlc_winograd_point_type(at)}};
+    for (uint32_t d = 0; d < 2; d++)
+        if (has_points(at, d))
+            buffer.type.dims[buffer.type.rank++] = dlc_expr_i64(pool, dlc_winograd_points(at, d));
+    for (uint32_t d = 0; d < 2; d++)
+        if (dlc_winograd_groups(at, d) > 1)
+            buffer.type.dims[buffer.type.rank++] = dlc_expr_i64(pool, dlc_winograd_groups(at, d));
     for (uint32_t i = 0; i < at->others.n; i++)
         buffer.type.dims[buffer.type.rank++] =
             dlc_expr_i64(pool, dlc_expr_value(at->kernel->pool, at->kernel->axes.data[at->others.data[i]].extent));
@@ -437,17 +235,20 @@ static void make_filter(const site *at, dlc_rewritten *out)
 {
     dlc_kernel *kernel = dlc_kernel_create(at->arena, at->kernel->name);
     dlc_rewrite_part part = {.kernel = kernel};
+    filter f = {.at = at, .kernel = kernel};
     const dlc_buffer *w = dlc_winograd_buffer(at, at->w);
-    double g[MOST_POINTS][TAPS];
     dlc_buffer copy = *w, u = filter_buffer(at, kernel->pool, DLC_ROLE_OUT);
     for (uint32_t d = 0; d < w->type.rank; d++)
         copy.type.dims[d] = dlc_expr_i64(kernel->pool, dlc_expr_value(at->kernel->pool, w->type.dims[d]));
     dlc_vec_push(kernel->arena, &kernel->buffers, copy);
     dlc_vec_push(kernel->arena, &kernel->buffers, u);
-    dlc_ids axes = filter_axes(at, kernel);
-    dlc_winograd_filter(at->form, dlc_winograd_is_exact(at) && !dlc_winograd_forms[at->form].is_whole ? (double)dlc_winograd_forms[at->form].whole : 1, g);
-    add_filter_rows(at, kernel, &axes, (const double (*)[TAPS])g);
-    add_filter_points(at, kernel, &axes, (const double (*)[TAPS])g);
+    find_filter_axes(&f);
+    for (uint32_t d = 0; d < 2; d++) {
+        const dlc_winograd_form *form = &dlc_winograd_forms[at->along[d].form];
+        dlc_winograd_filter(at->along[d].form, dlc_winograd_is_exact(at) && !form->is_whole ? (double)form->whole : 1, f.g[d]);
+    }
+    add_filter_rows(&f);
+    add_filter_points(&f);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
     dlc_vec_push(kernel->arena, &part.buffers, DLC_REWRITE_MADE | 0);
     dlc_vec_push(kernel->arena, &out->parts, part);
@@ -455,7 +256,17 @@ static void make_filter(const site *at, dlc_rewritten *out)
 
 /* --- the kernel of the tiles --- */
 
-enum { INPUT_ROWS, INPUT, PRODUCT, OUTPUT_ROWS, NEW_STAGES }; /* and the convolution's own, which becomes the results */
+enum { INPUT_ROWS, INPUT, PRODUCT, OUTPUT_ROWS, RESULTS }; /* the last is the convolution's own; of one direction there are no rows */
+
+static int has_both(const site *at)
+{
+    return has_points(at, 0) && has_points(at, 1);
+}
+
+static uint32_t stage_number(const site *at, uint32_t s)
+{
+    return has_both(at) ? s : s - (s > INPUT_ROWS) - (s > OUTPUT_ROWS);
+}
 
 /* What is being made. */
 typedef struct {
@@ -463,33 +274,35 @@ typedef struct {
     dlc_kernel *kernel;
     dlc_pool *pool;
     dlc_ids tiles;      /* axes: t, or of rows of tiles and t */
-    uint32_t point[2], column, result; /* p, q, h, r */
+    uint32_t point[2], column, result; /* p, q, h, r; where there are such */
+    dlc_ids points;     /* p and q, or the one that there is */
+    uint32_t group[2];  /* windows side by side, or DLC_NO_AXIS */
     uint32_t filter;    /* buffer */
     dlc_ids images;     /* kept axes that are neither the image's nor oc */
 } tiling;
 
 static dlc_expr shift_stages(void *ctx, dlc_pool *to, const dlc_expr_node *node, const dlc_expr *args)
 {
+    const uint32_t *nnew = ctx;
     uint32_t rank = node->nargs - 2u;
-    (void)ctx;
     if (node->op != DLC_EXPR_LOAD || !DLC_SOURCE_IS_STAGE(node->imm.id))
         return 0;
-    return dlc_expr_load(to, (dlc_dtype)node->dtype, DLC_STAGE_SOURCE(DLC_SOURCE_INDEX(node->imm.id) + NEW_STAGES), args, rank,
+    return dlc_expr_load(to, (dlc_dtype)node->dtype, DLC_STAGE_SOURCE(DLC_SOURCE_INDEX(node->imm.id) + *nnew), args, rank,
                          args[rank], args[rank + 1], node->flags);
 }
 
 /* Room for the new stages in front of the others. */
-static void insert_stages(dlc_kernel *kernel)
+static void insert_stages(dlc_kernel *kernel, uint32_t nnew)
 {
     uint32_t n = kernel->stages.n;
     dlc_expr *root;
     for (uint32_t s = 0; s < n; s++)
         for (uint32_t i = 0; (root = dlc_stage_root(&kernel->stages.data[s], i)); i++)
-            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, shift_stages, NULL);
-    for (uint32_t s = 0; s < NEW_STAGES; s++)
+            *root = dlc_expr_rewrite(kernel->pool, kernel->pool, *root, shift_stages, &nnew);
+    for (uint32_t s = 0; s < nnew; s++)
         (void)dlc_kernel_stage(kernel, "");
     for (uint32_t s = n; s-- > 0;)
-        kernel->stages.data[s + NEW_STAGES] = kernel->stages.data[s];
+        kernel->stages.data[s + nnew] = kernel->stages.data[s];
 }
 
 /* TILES stands for the tile's number, which may take several axes. */
@@ -497,28 +310,39 @@ enum { TILES = DLC_NO_AXIS };
 
 static dlc_dtype dtype_of(const tiling *t, uint32_t s)
 {
-    return s == INPUT ? dlc_winograd_point_type(t->at, dlc_winograd_results(t->at)) : s < PRODUCT ? dlc_winograd_row_type(t->at) : t->at->sum;
+    return s == INPUT ? dlc_winograd_point_type(t->at) : s < PRODUCT ? dlc_winograd_row_type(t->at) : t->at->sum;
 }
 
 /* All axes that the product sums. */
-static dlc_ids summed_axes(const site *at)
+static dlc_ids summed_axes(const tiling *t)
 {
     dlc_ids axes = {0};
-    for (uint32_t i = 0; i < at->others.n; i++)
-        dlc_vec_push(at->arena, &axes, at->others.data[i]);
-    dlc_vec_push(at->arena, &axes, at->ic);
+    for (uint32_t d = 0; d < 2; d++)
+        if (t->group[d] != DLC_NO_AXIS)
+            dlc_vec_push(t->at->arena, &axes, t->group[d]);
+    for (uint32_t i = 0; i < t->at->others.n; i++)
+        dlc_vec_push(t->at->arena, &axes, t->at->others.data[i]);
+    dlc_vec_push(t->at->arena, &axes, t->at->ic);
     return axes;
 }
 
-static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const uint32_t *axes, uint32_t n)
+static void add_axes(const tiling *t, dlc_ids *axes, const uint32_t *more, uint32_t n)
 {
-    dlc_stage *stage = &t->kernel->stages.data[s];
-    *stage = (dlc_stage){.name = name, .buffer = DLC_NO_BUFFER, .origin = t->kernel->stages.data[NEW_STAGES].origin};
+    dlc_ids all = {0};
+    for (uint32_t i = 0; i < axes->n + n; i++)
+        dlc_vec_push(t->at->arena, &all, i < axes->n ? axes->data[i] : more[i - axes->n]);
+    *axes = all;
+}
+
+static dlc_stage *new_stage(const tiling *t, uint32_t s, const char *name, const dlc_ids *axes)
+{
+    dlc_stage *stage = &t->kernel->stages.data[stage_number(t->at, s)];
+    *stage = (dlc_stage){.name = name, .buffer = DLC_NO_BUFFER, .origin = t->kernel->stages.data[stage_number(t->at, RESULTS)].origin};
     for (uint32_t i = 0; i < t->images.n; i++)
         dlc_vec_push(t->kernel->arena, &stage->axes, t->images.data[i]);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < (axes[i] == TILES ? t->tiles.n : 1); j++)
-            dlc_vec_push(t->kernel->arena, &stage->axes, axes[i] == TILES ? t->tiles.data[j] : axes[i]);
+    for (uint32_t i = 0; i < axes->n; i++)
+        for (uint32_t j = 0; j < (axes->data[i] == TILES ? t->tiles.n : 1); j++)
+            dlc_vec_push(t->kernel->arena, &stage->axes, axes->data[i] == TILES ? t->tiles.data[j] : axes->data[i]);
     stage->dtype[0] = dtype_of(t, s);
     return stage;
 }
@@ -539,7 +363,7 @@ static dlc_expr load_of(const tiling *t, uint32_t s, const dlc_expr *tile, const
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < (index[i] ? 1 : t->tiles.n); j++)
             all[rank++] = index[i] ? index[i] : tile ? tile[j] : axis_of(t, t->tiles.data[j]);
-    return dlc_expr_load(t->pool, dtype_of(t, s), DLC_STAGE_SOURCE(s), all, rank, 0, 0, 0);
+    return dlc_expr_load(t->pool, dtype_of(t, s), DLC_STAGE_SOURCE(stage_number(t->at, s)), all, rank, 0, 0, 0);
 }
 
 /* Where a tile is: among rows of tiles, then among those of a row; its columns' phase, if it is not an axis. */
@@ -550,7 +374,7 @@ typedef struct {
 /* Phases of the columns that are part of a tile's number. */
 static int64_t phases_of(const site *at)
 {
-    return at->has_rows ? 1 : at->step[1];
+    return at->has_rows ? 1 : at->along[1].step;
 }
 
 /* Tiles of a row are those of its first phase, then those of the next. */
@@ -559,7 +383,7 @@ static place place_of(const tiling *t)
     dlc_expr columns = tiles_of(t->at, t->pool, 1), phases = dlc_expr_i64(t->pool, phases_of(t->at));
     dlc_expr first = axis_of(t, t->tiles.data[0]);
     if (t->at->has_rows)
-        return (place){first, axis_of(t, t->tiles.data[1]), 0};
+        return t->tiles.n > 1 ? (place){first, axis_of(t, t->tiles.data[1]), 0} : (place){dlc_expr_i64(t->pool, 0), first, 0};
     place at = {dlc_floordiv(t->pool, first, dlc_mul(t->pool, columns, phases)), dlc_mod(t->pool, first, columns), 0};
     if (phases_of(t->at) > 1)
         at.phase = dlc_mod(t->pool, dlc_floordiv(t->pool, first, columns), phases);
@@ -572,23 +396,34 @@ static void number_of(const tiling *t, const place *at, dlc_expr *number)
     dlc_expr columns = tiles_of(t->at, t->pool, 1), row = at->row;
     if (at->phase)
         row = dlc_add(t->pool, dlc_muli(t->pool, row, phases_of(t->at)), at->phase);
+    if (t->at->has_rows && t->tiles.n == 1)
+        row = at->column;
     number[0] = t->at->has_rows ? row : dlc_add(t->pool, dlc_mul(t->pool, row, columns), at->column);
     number[1] = at->column;
 }
 
-/* The load of x at row g and column h of the tile; zero where the tile sticks out. */
-static dlc_expr input_at(const tiling *t, int64_t g)
+/* Where direction d of the tile has its point k: the tap of the window at hand. */
+static dlc_expr tap_at(const tiling *t, uint32_t d, dlc_expr k)
+{
+    dlc_expr between = dlc_expr_i64(t->pool, dlc_winograd_between(t->at, d));
+    return t->group[d] == DLC_NO_AXIS ? k : dlc_add(t->pool, k, dlc_mul(t->pool, between, axis_of(t, t->group[d])));
+}
+
+/* The load of x at that row and column of the tile; zero where the tile sticks out. */
+static dlc_expr input_at(const tiling *t, dlc_expr row, dlc_expr column)
 {
     const site *at = t->at;
     dlc_expr *with = dlc_new_array(at->in->scratch, dlc_expr, t->kernel->axes.n), index[DLC_MAX_RANK];
-    int64_t m = dlc_winograd_results(at);
     place of = place_of(t);
-    with[at->image[0]] = dlc_muli(t->pool, of.row, m);
-    with[at->image[1]] = dlc_muli(t->pool, of.column, m);
+    dlc_expr tile[] = {of.row, of.column}, point[] = {row, column};
+    for (uint32_t d = 0; d < 2; d++) {
+        if (at->along[d].image != DLC_NO_AXIS)
+            with[at->along[d].image] = dlc_muli(t->pool, tile[d], dlc_winograd_results(at, d));
+        if (has_points(at, d))
+            with[at->along[d].tap] = tap_at(t, d, point[d]);
+    }
     if (of.phase)
-        with[at->phase[1]] = of.phase;
-    with[at->tap[0]] = dlc_expr_i64(t->pool, g);
-    with[at->tap[1]] = axis_of(t, t->column);
+        with[at->along[1].phase] = of.phase;
     const dlc_expr_node node = *dlc_node_of(t->pool, at->x);
     uint32_t rank = dlc_load_rank(t->pool, at->x);
     dlc_expr guard = dlc_load_guard(t->pool, at->x), other = dlc_load_else(t->pool, at->x);
@@ -597,86 +432,122 @@ static dlc_expr input_at(const tiling *t, int64_t g)
         dlc_expr plain = dlc_arg(t->pool, at->x, i);
         index[i] = dlc_expr_substitute(t->pool, plain, with, t->kernel->axes.n);
         for (uint32_t d = 0; d < 2; d++)
-            if (!is_filled(at, d, m) && dlc_expr_uses_axis(t->pool, plain, at->image[d]))
+            if (has_points(at, d) && !dlc_winograd_is_filled(at, d, dlc_winograd_results(at, d)) && dlc_expr_uses_axis(t->pool, plain, at->along[d].image))
                 guard = dlc_and(t->pool, guard, dlc_lt(t->pool, index[i], t->kernel->buffers.data[node.imm.id].type.dims[i]));
     }
     return dlc_expr_cast(t->pool, dlc_winograd_row_type(at), dlc_expr_load(t->pool, (dlc_dtype)node.dtype, node.imm.id, index, rank, guard, other, 0));
 }
 
+/* v1: points along direction 0 */
+static void make_input_rows(const tiling *t, const dlc_ids *summed)
+{
+    uint32_t form = t->at->along[0].form;
+    int64_t n = dlc_winograd_points(t->at, 0);
+    dlc_expr d[MOST_POINTS], points[MOST_POINTS];
+    dlc_ids axes = {0};
+    for (int64_t g = 0; g < n; g++)
+        d[g] = input_at(t, dlc_expr_i64(t->pool, g), axis_of(t, t->column));
+    dlc_winograd_input(t->pool, form, d, points);
+    add_axes(t, &axes, (const uint32_t[]){TILES, t->point[0], t->column}, 3);
+    add_axes(t, &axes, summed->data, summed->n);
+    new_stage(t, INPUT_ROWS, "input_rows", &axes)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
+}
+
+/* The last direction that has points. */
+static uint32_t last_of(const site *at)
+{
+    return has_points(at, 1);
+}
+
 static void make_input(const tiling *t)
 {
-    uint32_t form = t->at->form;
-    int64_t n = points_of(t->at);
-    dlc_expr d[MOST_POINTS], points[MOST_POINTS], index[DLC_MAX_RANK] = {0, axis_of(t, t->point[0])};
-    dlc_ids summed = summed_axes(t->at);
-    for (int64_t g = 0; g < n; g++)
-        d[g] = input_at(t, g);
-    dlc_winograd_input(t->pool, form, d, points);
-    uint32_t rows[DLC_MAX_RANK] = {TILES, t->point[0], t->column}, all[DLC_MAX_RANK] = {t->point[0], t->point[1], TILES};
-    for (uint32_t i = 0; i < summed.n; i++) {
-        rows[3 + i] = all[3 + i] = summed.data[i];
+    const site *at = t->at;
+    uint32_t last = last_of(at);
+    int64_t n = dlc_winograd_points(at, last);
+    dlc_expr d[MOST_POINTS], points[MOST_POINTS], index[DLC_MAX_RANK] = {0};
+    dlc_ids summed = summed_axes(t), axes = t->points;
+    if (has_both(at))
+        make_input_rows(t, &summed);
+    for (uint32_t i = 0; i < summed.n; i++)
         index[3 + i] = axis_of(t, summed.data[i]);
+    for (int64_t k = 0; k < n; k++) {
+        index[2] = dlc_expr_i64(t->pool, k);
+        index[1] = has_both(at) ? axis_of(t, t->point[0]) : 0;
+        d[k] = has_both(at) ? load_of(t, INPUT_ROWS, NULL, index, 3 + summed.n) : input_at(t, index[2], index[2]);
     }
-    new_stage(t, INPUT_ROWS, "input_rows", rows, 3 + summed.n)->value[0] = chosen(t->pool, axis_of(t, t->point[0]), points, n);
-    for (int64_t h = 0; h < n; h++) {
-        index[2] = dlc_expr_i64(t->pool, h);
-        d[h] = load_of(t, INPUT_ROWS, NULL, index, 3 + summed.n);
-    }
-    dlc_winograd_input(t->pool, form, d, points);
-    dlc_expr chosen_point = chosen(t->pool, axis_of(t, t->point[1]), points, n);
-    new_stage(t, INPUT, "input", all, 3 + summed.n)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), chosen_point);
+    dlc_winograd_input(t->pool, at->along[last].form, d, points);
+    add_axes(t, &axes, (const uint32_t[]){TILES}, 1);
+    add_axes(t, &axes, summed.data, summed.n);
+    dlc_expr point = chosen(t->pool, axis_of(t, t->point[last]), points, n);
+    new_stage(t, INPUT, "input", &axes)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), point);
 }
 
 static void make_product(const tiling *t)
 {
-    uint32_t axes[] = {t->point[0], t->point[1], TILES, t->at->oc};
-    dlc_expr v[DLC_MAX_RANK] = {axis_of(t, t->point[0]), axis_of(t, t->point[1])}, u[DLC_MAX_RANK] = {v[0], v[1]};
-    dlc_ids summed = summed_axes(t->at);
+    dlc_expr v[DLC_MAX_RANK], u[DLC_MAX_RANK];
+    uint32_t npoints = t->points.n;
+    dlc_ids summed = summed_axes(t), axes = t->points;
+    for (uint32_t i = 0; i < npoints; i++)
+        v[i] = u[i] = axis_of(t, t->points.data[i]);
+    v[npoints] = 0;
     for (uint32_t i = 0; i < summed.n; i++)
-        u[2 + i] = v[3 + i] = axis_of(t, summed.data[i]);
-    u[2 + summed.n] = axis_of(t, t->at->oc);
-    dlc_stage *stage = new_stage(t, PRODUCT, "products", axes, 4);
+        u[npoints + i] = v[npoints + 1 + i] = axis_of(t, summed.data[i]);
+    u[npoints + summed.n] = axis_of(t, t->at->oc);
+    add_axes(t, &axes, (const uint32_t[]){TILES, t->at->oc}, 2);
+    dlc_stage *stage = new_stage(t, PRODUCT, "products", &axes);
     stage->combine = DLC_REDUCE_SUM;
     for (uint32_t i = 0; i < summed.n; i++)
         dlc_vec_push(t->kernel->arena, &stage->reduce, summed.data[i]);
-    dlc_expr filter = dlc_expr_load(t->pool, dtype_of(t, INPUT), t->filter, u, 3 + summed.n, 0, 0, 0);
-    stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, 3 + summed.n)),
-                              dlc_expr_cast(t->pool, t->at->sum, filter));
+    dlc_expr weights = dlc_expr_load(t->pool, dtype_of(t, INPUT), t->filter, u, npoints + summed.n + 1, 0, 0, 0);
+    stage->value[0] = dlc_mul(t->pool, dlc_expr_cast(t->pool, t->at->sum, load_of(t, INPUT, NULL, v, npoints + 1 + summed.n)),
+                              dlc_expr_cast(t->pool, t->at->sum, weights));
 }
 
-/* The convolution's stage: its elements from the rows of their tiles. */
-static void make_results(const tiling *t)
+/* z: results along direction 0 */
+static void make_output_rows(const tiling *t)
 {
-    uint32_t form = t->at->form, oc = t->at->oc;
-    int64_t n = points_of(t->at), m = dlc_winograd_results(t->at);
+    uint32_t oc = t->at->oc, form = t->at->along[0].form;
     dlc_expr z[MOST_POINTS], results[MOST_POINTS];
-    for (int64_t p = 0; p < n; p++) {
+    dlc_ids axes = {0};
+    for (int64_t p = 0; p < dlc_winograd_points(t->at, 0); p++) {
         dlc_expr index[] = {dlc_expr_i64(t->pool, p), axis_of(t, t->point[1]), 0, axis_of(t, oc)};
         z[p] = load_of(t, PRODUCT, NULL, index, 4);
     }
     dlc_winograd_output(t->pool, form, z, results);
-    uint32_t axes[] = {TILES, t->result, t->point[1], oc};
-    new_stage(t, OUTPUT_ROWS, "output_rows", axes, 4)->value[0] = chosen(t->pool, axis_of(t, t->result), results, m);
-    dlc_expr by = dlc_expr_i64(t->pool, m), tile[2], number[2], within[2];
+    add_axes(t, &axes, (const uint32_t[]){TILES, t->result, t->point[1], oc}, 4);
+    new_stage(t, OUTPUT_ROWS, "output_rows", &axes)->value[0] = chosen(t->pool, axis_of(t, t->result), results, dlc_winograd_results(t->at, 0));
+}
+
+/* The convolution's stage: its elements from the rows of their tiles, or their points. */
+static void make_results(const tiling *t)
+{
+    const site *at = t->at;
+    uint32_t last = last_of(at);
+    dlc_expr z[MOST_POINTS], results[MOST_POINTS], tile[2], number[2], within[2];
     for (uint32_t d = 0; d < 2; d++) {
-        tile[d] = dlc_floordiv(t->pool, axis_of(t, t->at->image[d]), by);
-        within[d] = dlc_mod(t->pool, axis_of(t, t->at->image[d]), by);
+        dlc_expr by = dlc_expr_i64(t->pool, dlc_winograd_results(at, d)), zero = dlc_expr_i64(t->pool, 0);
+        dlc_expr image = at->along[d].image == DLC_NO_AXIS ? zero : axis_of(t, at->along[d].image);
+        tile[d] = dlc_floordiv(t->pool, image, by);
+        within[d] = dlc_mod(t->pool, image, by);
     }
+    if (has_both(at))
+        make_output_rows(t);
     place of = {tile[0], tile[1], 0};
-    if (phases_of(t->at) > 1)
-        of.phase = axis_of(t, t->at->phase[1]);
+    if (phases_of(at) > 1)
+        of.phase = axis_of(t, at->along[1].phase);
     number_of(t, &of, number);
-    for (int64_t q = 0; q < n; q++) {
-        dlc_expr index[] = {0, within[0], dlc_expr_i64(t->pool, q), axis_of(t, oc)};
-        z[q] = load_of(t, OUTPUT_ROWS, number, index, 4);
+    for (int64_t q = 0; q < dlc_winograd_points(at, last); q++) {
+        dlc_expr point = dlc_expr_i64(t->pool, q), oc = axis_of(t, at->oc);
+        z[q] = has_both(at) ? load_of(t, OUTPUT_ROWS, number, (const dlc_expr[]){0, within[0], point, oc}, 4)
+                            : load_of(t, PRODUCT, number, (const dlc_expr[]){point, 0, oc}, 3);
     }
-    dlc_winograd_output(t->pool, form, z, results);
-    dlc_stage *stage = &t->kernel->stages.data[NEW_STAGES];
+    dlc_winograd_output(t->pool, at->along[last].form, z, results);
+    dlc_stage *stage = &t->kernel->stages.data[stage_number(at, RESULTS)];
     stage->combine = DLC_REDUCE_NONE;
     stage->reduce = (dlc_ids){0};
-    stage->value[0] = chosen(t->pool, within[1], results, m);
-    if (dlc_winograd_is_exact(t->at))
-        stage->value[0] = dlc_winograd_divided(t->pool, form, stage->value[0]);
+    stage->value[0] = chosen(t->pool, within[last], results, dlc_winograd_results(at, last));
+    if (dlc_winograd_is_exact(at))
+        stage->value[0] = dlc_winograd_divided(t->pool, dlc_winograd_times(at), stage->value[0]);
 }
 
 static uint32_t points_axis(const tiling *t, const char *name, int64_t n)
@@ -690,7 +561,7 @@ static dlc_ids images_of(const site *at)
     const dlc_ids *axes = &at->in->kernel->stages.data[0].axes;
     dlc_ids images = {0};
     for (uint32_t i = 0; i < axes->n; i++)
-        if (axes->data[i] != at->image[0] && axes->data[i] != at->image[1] && axes->data[i] != at->oc)
+        if (axes->data[i] != at->along[0].image && axes->data[i] != at->along[1].image && axes->data[i] != at->oc)
             dlc_vec_push(at->arena, &images, axes->data[i]);
     return images;
 }
@@ -708,11 +579,12 @@ static dlc_buffer results_buffer(const site *at, dlc_kernel *kernel, dlc_role ro
     dlc_buffer buffer = {.name = results_name(at), .role = (uint8_t)role, .type = {.dtype = at->sum}};
     *axes = images_of(at);
     for (uint32_t d = 0; d < 2; d++)
-        dlc_vec_push(at->arena, axes, at->image[d]);
+        if (at->along[d].image != DLC_NO_AXIS)
+            dlc_vec_push(at->arena, axes, at->along[d].image);
     dlc_vec_push(at->arena, axes, at->oc);
     for (uint32_t i = 0; i < axes->n; i++) {
-        uint32_t axis = axes->data[i], d = axis == at->image[1];
-        dlc_expr size = axis == at->image[d] ? padded_size(at, kernel->pool, d) : kernel->axes.data[axis].extent;
+        uint32_t axis = axes->data[i], d = axis == at->along[1].image;
+        dlc_expr size = axis == at->along[d].image ? padded_size(at, kernel->pool, d) : kernel->axes.data[axis].extent;
         buffer.type.dims[buffer.type.rank++] = size;
     }
     return buffer;
@@ -728,14 +600,14 @@ static void store_results(const site *at, dlc_kernel *kernel)
             kernel->buffers.data[b].role = DLC_ROLE_IN; /* of no stage that is left */
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         kernel->stages.data[s].buffer = DLC_NO_BUFFER;
-    dlc_stage *stage = &kernel->stages.data[NEW_STAGES];
+    dlc_stage *stage = &kernel->stages.data[stage_number(at, RESULTS)];
     stage->buffer = made;
     stage->store = (dlc_ids){0};
     for (uint32_t i = 0; i < axes.n; i++) {
-        uint32_t d = axes.data[i] == at->image[1];
+        uint32_t d = axes.data[i] == at->along[1].image;
         dlc_expr point = dlc_expr_axis(kernel->pool, axes.data[i]);
-        if (axes.data[i] == at->image[d] && has_phases(at, d))
-            point = dlc_add(kernel->pool, dlc_muli(kernel->pool, point, at->step[d]), dlc_expr_axis(kernel->pool, at->phase[d]));
+        if (axes.data[i] == at->along[d].image && dlc_winograd_has_phases(at, d))
+            point = dlc_add(kernel->pool, dlc_muli(kernel->pool, point, at->along[d].step), dlc_expr_axis(kernel->pool, at->along[d].phase));
         dlc_vec_push(kernel->arena, &stage->store, point);
     }
 }
@@ -764,25 +636,31 @@ static void make_maps(const site *at, dlc_rewritten *out)
 static void make_tiles(const site *at, dlc_rewritten *out)
 {
     uint32_t phase[2]; /* as in *at */
-    dlc_kernel *kernel = copy_kernel(at, at->arena, phase);
+    dlc_kernel *kernel = dlc_winograd_copy(at, at->arena, phase);
     tiling t = {.at = at, .kernel = kernel, .pool = kernel->pool};
-    int64_t n = points_of(at);
     t.filter = dlc_rewrite_insert(kernel, filter_buffer(at, t.pool, DLC_ROLE_CONST));
     dlc_expr rows = tiles_of(at, t.pool, 0), columns = tiles_of(at, t.pool, 1);
-    if (at->has_rows)
+    if (at->has_rows && at->along[0].image != DLC_NO_AXIS)
         dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "tr", rows));
-    else
+    if (!at->has_rows)
         columns = dlc_mul(t.pool, dlc_muli(t.pool, rows, phases_of(at)), columns);
     dlc_vec_push(kernel->arena, &t.tiles, dlc_kernel_axis(kernel, "t", columns));
-    t.point[0] = points_axis(&t, "p", n);
-    t.point[1] = points_axis(&t, "q", n);
-    t.column = points_axis(&t, "h", n);
-    t.result = points_axis(&t, "r", dlc_winograd_results(at));
+    for (uint32_t d = 0; d < 2; d++)
+        if (has_points(at, d)) {
+            t.point[d] = points_axis(&t, d ? "q" : "p", dlc_winograd_points(at, d));
+            add_axes(&t, &t.points, &t.point[d], 1);
+        }
+    if (has_both(at)) {
+        t.column = points_axis(&t, "h", dlc_winograd_points(at, 1));
+        t.result = points_axis(&t, "r", dlc_winograd_results(at, 0));
+    }
+    for (uint32_t d = 0; d < 2; d++)
+        t.group[d] = groups_axis(at, kernel, d);
     t.images = images_of(at);
     for (uint32_t d = 0; d < 2; d++)
-        if (has_phases(at, d) && (d == 0 || at->has_rows))
-            dlc_vec_push(at->arena, &t.images, at->phase[d]);
-    insert_stages(kernel);
+        if (dlc_winograd_has_phases(at, d) && (d == 0 || at->has_rows))
+            dlc_vec_push(at->arena, &t.images, at->along[d].phase);
+    insert_stages(kernel, stage_number(at, RESULTS));
     make_input(&t);
     make_product(&t);
     make_results(&t);
@@ -807,12 +685,37 @@ static void make(const site *at, dlc_rewritten *out)
 
 /* --- whether it pays --- */
 
-/* Of bytes forms in whole numbers, whose results have bits enough. */
-static int has_form(const site *at, uint32_t form)
+/* The direction's windows are made of the form's. */
+static int fits_direction(const dlc_winograd_direction *along, const dlc_winograd_form *form)
 {
-    const dlc_winograd_form *f = &dlc_winograd_forms[form];
-    int is_exact = dlc_winograd_is_exact(at), fits = at->most <= INT32_MAX >> dlc_winograd_bits(form);
-    return f->stride == at->stride[0] && (is_exact ? f->whole && fits : !f->is_whole);
+    int64_t n = (along->window + form->taps - 1) / form->taps;
+    return along->window == 1 ? form->taps == 1
+                              : form->taps > 1 && form->taps <= along->window && form->stride == along->stride &&
+                                    (n == 1 || (form->stride == 1 && (along->window - form->taps) % (n - 1) == 0));
+}
+
+/* Of bytes forms in whole numbers, whose results have bits enough. */
+static int has_forms(const site *at)
+{
+    int nwhole = 0;
+    for (uint32_t d = 0; d < 2; d++) {
+        if (!fits_direction(&at->along[d], &dlc_winograd_forms[at->along[d].form]))
+            return 0;
+        nwhole += dlc_winograd_forms[at->along[d].form].is_whole;
+    }
+    int nreduced = (dlc_winograd_groups(at, 0) > 1) + (dlc_winograd_groups(at, 1) > 1) + (int)at->others.n;
+    if ((int)at->kernel->stages.data[0].axes.n + 2 + nreduced > DLC_MAX_RANK)
+        return 0;
+    return dlc_winograd_is_exact(at) ? dlc_winograd_times(at) && at->most <= INT32_MAX >> dlc_winograd_bits(dlc_winograd_times(at)) : !nwhole;
+}
+
+/* The numbers may take tiles of so many results a side, or such as lose as little as tiles of two. */
+static int is_allowed(const site *at)
+{
+    int64_t most = dlc_winograd_is_exact(at) ? at->in->winograd_whole : at->in->winograd;
+    enum { CLOSE_RESULTS = 2 };
+    return (dlc_winograd_results(at, 0) <= most && dlc_winograd_results(at, 1) <= most) ||
+           (most >= CLOSE_RESULTS && !dlc_winograd_is_exact(at) && dlc_winograd_is_close(at));
 }
 
 /* Its products run as register tiles. */
@@ -827,42 +730,69 @@ static int has_tiles(const dlc_rewriting *in, const dlc_rewritten *out)
     return 0;
 }
 
-/* The form that takes least time; NFORMS: none is worth it. */
-static uint32_t choose_form(site *at)
+/* The forms by number: NFORMS² of them, all pairs. */
+static void set_forms(site *at, uint32_t pair)
+{
+    at->along[0].form = pair / NFORMS;
+    at->along[1].form = pair % NFORMS;
+}
+
+/* Chooses those that take least time; 0: none are worth it. */
+static int choose_forms(site *at)
 {
     enum { WORTH_PERCENT = 85,    /* of the time before */
            MOST_BYTES = 20 << 10, /* by which filters of bytes may grow, eightfold, for a microsecond saved: files are sent, and loaded */
            LEAST_L2 = 128 << 10 }; /* machines with less are short of memory, which filters and tiles take more of */
     const dlc_rewriting *in = at->in;
     if (in->target->l2_bytes < LEAST_L2)
-        return NFORMS;
-    double before = dlc_winograd_time(at, NFORMS), least = before * WORTH_PERCENT / 100;
-    uint32_t best = NFORMS;
+        return 0;
+    double before = dlc_winograd_time_before(at), least = before * WORTH_PERCENT / 100;
+    uint32_t best = NO_PAIR;
     dlc_rewritten trial;
-    for (uint32_t f = 0; f < NFORMS; f++) {
-        double time = dlc_winograd_time(at, f), further = dlc_winograd_filter_bytes(at, f) - dlc_winograd_filter_bytes(at, NFORMS);
-        if (dlc_winograd_forms[f].m > (dlc_winograd_is_exact(at) ? in->winograd_whole : in->winograd) || time >= least || !has_form(at, f) ||
-            (dlc_winograd_is_exact(at) && further > MOST_BYTES * (before - time)))
+    for (uint32_t pair = 0; pair < NO_PAIR; pair++) {
+        set_forms(at, pair);
+        if (!has_forms(at) || !is_allowed(at))
+            continue;
+        double time = dlc_winograd_time(at), further = dlc_winograd_filter_bytes(at) - dlc_winograd_filter_bytes_before(at);
+        if (time >= least || (dlc_winograd_is_exact(at) && further > MOST_BYTES * (before - time)))
             continue;
         least = time;
-        best = f;
+        best = pair;
     }
-    if (best == NFORMS)
-        return best;
-    at->form = best;
+    if (best == NO_PAIR)
+        return 0;
+    set_forms(at, best);
     at->arena = in->scratch;
     make(at, &trial);
     at->arena = in->arena;
-    return has_tiles(in, &trial) ? best : NFORMS;
+    return has_tiles(in, &trial);
+}
+
+/* The forms of so many results that lose least: of all directions, or of one. */
+static int find_wanted(site *at)
+{
+    uint32_t best = NO_PAIR;
+    double least = 0;
+    for (uint32_t pair = 0; pair < NO_PAIR; pair++) {
+        set_forms(at, pair);
+        int is_wanted = has_forms(at);
+        for (uint32_t d = 0; d < 2; d++)
+            is_wanted = is_wanted && (!has_points(at, d) || dlc_winograd_results(at, d) == at->in->wanted);
+        double loss = dlc_winograd_forms[at->along[0].form].loss * dlc_winograd_forms[at->along[1].form].loss;
+        if (!is_wanted || (best != NO_PAIR && loss >= least))
+            continue;
+        best = pair;
+        least = loss;
+    }
+    if (best != NO_PAIR)
+        set_forms(at, best);
+    return best != NO_PAIR;
 }
 
 int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
 {
-    site at = {.in = in, .arena = in->arena, .form = NFORMS, .images = 1};
-    if (in->target->kind != DLC_TARGET_CPU || (!in->wanted && !in->winograd))
-        return 0;
-    at.kernel = dlc_kernel_clone(in->kernel, in->scratch);
-    if (!find_site(&at))
+    site at = {.in = in, .arena = in->arena, .images = 1};
+    if (in->target->kind != DLC_TARGET_CPU || (!in->wanted && !in->winograd) || !dlc_winograd_find(&at))
         return 0;
     dlc_ids images = images_of(&at);
     for (uint32_t i = 0; i < images.n; i++) {
@@ -870,15 +800,10 @@ int dlc_rewrite_winograd(const dlc_rewriting *in, dlc_rewritten *out)
         if (dlc_const_extent(at.kernel, images.data[i], &extent))
             at.images *= (double)extent;
     }
-    if (!in->wanted)
-        at.form = choose_form(&at);
-    for (uint32_t f = 0; in->wanted && f < NFORMS; f++)
-        if (dlc_winograd_forms[f].m == in->wanted && has_form(&at, f))
-            at.form = f;
-    if (at.form == NFORMS)
+    if (!(in->wanted ? find_wanted(&at) : choose_forms(&at)))
         return 0;
     make(&at, out);
     if (!in->wanted)
-        out->left = dlc_winograd_time(&at, at.form) / dlc_winograd_time(&at, NFORMS);
+        out->left = dlc_winograd_time(&at) / dlc_winograd_time_before(&at);
     return 1;
 }

@@ -22,11 +22,18 @@
 enum { MOST_PAIRS = DLC_WINOGRAD_PAIRS };
 
 const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS] = {
-    {2, 1, 4, 1, {1}, 2, 0},
-    {4, 1, 6, 2, {0.625, 1.5}, 0, 0},
-    {2, 2, 5, 0, {0}, 0, 0},
-    {4, 1, 6, 2, {1, 2}, 24, 1},
+    {1, 1, 1, 1, 0, {0}, 1, 0, 1},
+    {2, 3, 1, 4, 1, {1}, 2, 0, 1.21},
+    {4, 3, 1, 6, 2, {0.625, 1.5}, 0, 0, 1.89},
+    {3, 4, 1, 6, 2, {0.625, 1.5}, 0, 0, 1.88},
+    {2, 3, 2, 5, 0, {0}, 0, 0, 1.1},
+    {4, 3, 1, 6, 2, {1, 2}, 24, 1, 1},
 };
+
+static int is_plain(uint32_t form)
+{
+    return form == DLC_WINOGRAD_PLAIN;
+}
 
 static int is_strided(uint32_t form)
 {
@@ -95,6 +102,10 @@ void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_ex
 {
     double of[MOST_PAIRS + 1];
     uint32_t n = polynomial(form, MOST_PAIRS, of), npairs = dlc_winograd_forms[form].npairs;
+    if (is_plain(form)) {
+        points[0] = d[0];
+        return;
+    }
     if (is_strided(form)) {
         points[0] = dlc_sub(pool, d[0], d[2]);
         points[1] = d[2];
@@ -117,6 +128,10 @@ void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_e
 {
     uint32_t npairs = dlc_winograd_forms[form].npairs;
     double power[MOST_PAIRS], whole = (double)dlc_winograd_forms[form].whole;
+    if (is_plain(form)) {
+        results[0] = z[0];
+        return;
+    }
     if (is_strided(form)) {
         results[0] = dlc_add(pool, dlc_add(pool, z[0], z[1]), z[3]);
         results[1] = dlc_add(pool, dlc_sub(pool, z[1], z[2]), z[4]);
@@ -147,22 +162,20 @@ void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_T
 {
     static const double strided[][DLC_WINOGRAD_TAPS] = {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
     uint32_t npairs = dlc_winograd_forms[form].npairs;
-    if (is_strided(form)) {
-        for (uint32_t i = 0; i < sizeof strided / sizeof **strided; i++)
-            g[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS] = times * strided[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS];
+    int64_t taps = dlc_winograd_forms[form].taps;
+    for (int64_t i = 0; i < dlc_winograd_forms[form].npoints * DLC_WINOGRAD_TAPS; i++)
+        g[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS] = is_strided(form) ? times * strided[i / DLC_WINOGRAD_TAPS][i % DLC_WINOGRAD_TAPS] : 0;
+    if (is_strided(form))
         return;
-    }
     for (uint32_t j = 0; j < npairs; j++) {
-        double f = dlc_winograd_forms[form].pair[j], by = divisor_of_row(form, j);
-        for (uint32_t i = 0; i < 2; i++, f = -f) {
-            g[1 + 2 * j + i][0] = times / by;
-            g[1 + 2 * j + i][1] = times * f / by;
-            g[1 + 2 * j + i][2] = times * f * f / by;
-        }
+        double f = dlc_winograd_forms[form].pair[j], power[2] = {1, 1};
+        for (int64_t k = 0; k < taps; k++, power[0] *= f, power[1] *= -f)
+            for (uint32_t i = 0; i < 2; i++)
+                g[1 + 2 * j + i][k] = times * power[i] / divisor_of_row(form, j);
     }
     g[0][0] = times / divisor_of_row(form, npairs);
-    g[0][1] = g[0][2] = g[2 * npairs + 1][0] = g[2 * npairs + 1][1] = 0;
-    g[2 * npairs + 1][2] = times;
+    if (!is_plain(form))
+        g[2 * npairs + 1][taps - 1] = times;
 }
 
 dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of)
@@ -174,18 +187,16 @@ dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of
     return sum;
 }
 
-uint32_t dlc_winograd_bits(uint32_t form)
+uint32_t dlc_winograd_bits(int64_t times)
 {
-    int64_t square = dlc_winograd_forms[form].whole * dlc_winograd_forms[form].whole;
-    return square ? (uint32_t)__builtin_ctzll((uint64_t)square) : 0;
+    return (uint32_t)__builtin_ctzll((uint64_t)times);
 }
 
-dlc_expr dlc_winograd_divided(dlc_pool *pool, uint32_t form, dlc_expr z)
+dlc_expr dlc_winograd_divided(dlc_pool *pool, int64_t times, dlc_expr z)
 {
-    int64_t square = dlc_winograd_forms[form].whole * dlc_winograd_forms[form].whole;
-    uint32_t bits = dlc_winograd_bits(form), odd = (uint32_t)(square >> bits), inverse = odd;
+    uint32_t bits = dlc_winograd_bits(times), odd = (uint32_t)(times >> bits), inverse = odd;
     for (int i = 0; i < 4; i++) /* Newton: each step has twice as many right bits, of which an odd number has three */
         inverse *= 2 - odd * inverse;
     z = inverse == 1 ? z : dlc_mul(pool, z, dlc_expr_const_i(pool, DLC_I32, (int32_t)inverse));
-    return dlc_expr2(pool, DLC_EXPR_SHR, z, dlc_expr_const_i(pool, DLC_I32, bits));
+    return bits ? dlc_expr2(pool, DLC_EXPR_SHR, z, dlc_expr_const_i(pool, DLC_I32, bits)) : z;
 }

@@ -4,16 +4,17 @@
 
 #include "ir/expr/expr.h"
 
-enum { DLC_WINOGRAD_TAPS = 3, DLC_WINOGRAD_PAIRS = 2, DLC_WINOGRAD_POINTS = 2 * DLC_WINOGRAD_PAIRS + 2, DLC_WINOGRAD_FORMS = 4 };
+enum { DLC_WINOGRAD_TAPS = 4, DLC_WINOGRAD_PAIRS = 2, DLC_WINOGRAD_POINTS = 2 * DLC_WINOGRAD_PAIRS + 2, DLC_WINOGRAD_FORMS = 6, DLC_WINOGRAD_PLAIN = 0 };
 
-/* By number of results in a row, ascending: polynomials at 0, infinity and pairs of ± a number; then that of results whose windows are two
- * apart, and that of four results in whole numbers. */
+/* Of one direction. Polynomials at 0, infinity and pairs of ± a number; the plain one leaves a direction as it is, of which there is no
+ * window, and there is one of results whose windows are two apart, and one of four results in whole numbers. */
 typedef struct {
-    int64_t m, stride, npoints; /* as many points as a row of the input has elements: stride * (m - 1) + 3 */
+    int64_t m, taps, stride, npoints; /* as many points as a row of the input has elements: stride * (m - 1) + taps */
     uint32_t npairs;
     double pair[DLC_WINOGRAD_PAIRS];
-    int64_t whole; /* in whole numbers results come so many times as large, of each direction; 0: its numbers are none */
+    int64_t whole; /* in whole numbers results come so many times as large; 0: its numbers are none */
     int is_whole;  /* of such alone: points of the filter lack what makes them whole, and results are of points weighed by it */
+    double loss;   /* root mean square of a result's error over that of plain sums, where points are rounded as factors are */
 } dlc_winograd_form;
 extern const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS];
 
@@ -23,10 +24,10 @@ void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_ex
 void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results);
 /* Points of a row of the filter are g times its taps: G, or `times` of it; of is_whole each of its rows is made whole by a number of its own. */
 void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_TAPS]);
-/* z / whole², where z is so many times as large as what a window gives, or has lost what does not fit an i32 (winograd_form.c). */
-dlc_expr dlc_winograd_divided(dlc_pool *pool, uint32_t form, dlc_expr z);
+/* z / times, where z is so many times as large as what a window gives, or has lost what does not fit an i32 (winograd_form.c). */
+dlc_expr dlc_winograd_divided(dlc_pool *pool, int64_t times, dlc_expr z);
 /* Bits that division takes of an i32: results have as many less. */
-uint32_t dlc_winograd_bits(uint32_t form);
+uint32_t dlc_winograd_bits(int64_t times);
 /* The sum of taps, `of`, each by its weight. */
 dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of);
 

@@ -59,7 +59,7 @@ int64_t dlc_winograd_most(const dlc_winograd_site *at)
 {
     const dlc_module *module = at->in->module;
     uint32_t filter = dlc_node_of(at->kernel->pool, at->w)->imm.id;
-    int64_t most = 0, elems = at->inputs * at->nothers * at->outputs * DLC_WINOGRAD_TAPS * DLC_WINOGRAD_TAPS;
+    int64_t most = 0, elems = at->inputs * at->nothers * at->outputs * at->along[0].window * at->along[1].window;
     for (uint32_t s = 0; s < module->steps.n; s++) {
         const dlc_step *step = &module->steps.data[s];
         if (step->kind != DLC_STEP_LAUNCH || step->kernel != at->in->number)
@@ -67,7 +67,7 @@ int64_t dlc_winograd_most(const dlc_winograd_site *at)
         const dlc_module_value *value = &module->values.data[step->values[filter]];
         int is_known = value->role == DLC_VALUE_CONST && !value->layout.nparts && value->data.bytes && (int64_t)value->data.size_bytes == elems;
         int64_t own = is_known ? most_of(at, value->data.bytes, elems)
-                               : product_most(at) * at->inputs * at->nothers * DLC_WINOGRAD_TAPS * DLC_WINOGRAD_TAPS;
+                               : product_most(at) * at->inputs * at->nothers * at->along[0].window * at->along[1].window;
         most = own > most ? own : most;
     }
     return most;

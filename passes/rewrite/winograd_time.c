@@ -1,19 +1,17 @@
-/* What a 3x3 convolution takes as it is, and by tiles of Winograd's. */
+/* What a convolution takes as it is, and by tiles of Winograd's. */
 #include "passes/rewrite/winograd.h"
 
 #include "ir/kernel/algebra.h"
 #include "passes/fuse/fuse.h"
 
+#include <math.h>
+
 typedef dlc_winograd_site site;
 
-/* Products of a lane at a step; m: results in a row, 1: as it is. */
-static double products_at_once(const site *at, int64_t m)
+/* Products of a lane at a step, of what the exact row and that of pairs multiply. */
+static double products_at_once(const site *at, dlc_dot exact, int is_pairs)
 {
-    const dlc_target *target = at->in->target;
-    int is_pairs = m == 1 ? dlc_winograd_has_pairs(at) : dlc_winograd_point_type(at, m) == DLC_BF16;
-    if (dlc_winograd_is_exact(at))
-        return dlc_dot_products(m == 1 && dlc_dot_fact(target, DLC_DOT_VPDPBUSD) ? DLC_DOT_VPDPBUSD : dlc_dot_of_words(target));
-    return dlc_dot_products(is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
+    return dlc_dot_products(dlc_winograd_is_exact(at) ? exact : is_pairs ? DLC_DOT_VDPBF16PS : DLC_DOT_FMA);
 }
 
 /* As it is, in tile registers: half of what they multiply at most, for they are loaded from L2. 0: it is not done in such. */
@@ -26,17 +24,22 @@ static double products_in_tiles(const site *at)
 
 static double tiles_along(const site *at, uint32_t d, int64_t m)
 {
-    int64_t phases = m == 1 ? 1 : at->step[d], size = (at->nominal[d] + phases - 1) / phases;
+    int64_t phases = at->along[d].step, size = (at->along[d].nominal + phases - 1) / phases;
     return (double)(phases * ((size + m - 1) / m));
 }
 
-/* Taps along the dimension that a result has on average, without those that are padding for all of a register tile, which are left out
- * (passes/schedule/choose_padding.c): the first and the last, where the image is as large as the results. */
+/* Taps along the direction that a result has on average, without those that are padding for all of a register tile, which are left out
+ * (passes/schedule/choose_padding.c): the outer ones, where the image is as large as the results. */
 static double taps_read(const site *at, uint32_t d)
 {
     enum { SHARED = 2 }; /* results at the border's edge that share a tile with one that reads the tap */
-    double size = (double)at->nominal[d], outside = (double)(at->step[d] < at->nominal[d] ? at->step[d] : at->nominal[d]) - SHARED;
-    return dlc_load_guard(at->kernel->pool, at->x) && outside > 0 ? DLC_WINOGRAD_TAPS - 2 * outside / size : DLC_WINOGRAD_TAPS;
+    double size = (double)at->along[d].nominal, taps = (double)at->along[d].window;
+    for (int64_t k = 0; dlc_load_guard(at->kernel->pool, at->x) && k < at->along[d].window; k++) {
+        double from_middle = fabs((double)k - (double)(at->along[d].window - 1) / 2) * (double)at->along[d].step;
+        double outside = (from_middle < size ? from_middle : size) - SHARED;
+        taps -= outside > 0 ? outside / size : 0;
+    }
+    return taps;
 }
 
 /* The kept axis by which the load goes along the reduced one's direction, or DLC_NO_AXIS. */
@@ -72,31 +75,78 @@ static double share_read(const site *at, uint32_t other)
     return (double)nread / (double)(size * taps);
 }
 
-double dlc_winograd_filter_bytes(const site *at, uint32_t form)
+/* Filters of so many taps or points. */
+static double filter_bytes(const site *at, double points, dlc_dtype dtype)
 {
-    int is_tiled = form < DLC_WINOGRAD_FORMS;
-    double points = is_tiled ? (double)dlc_winograd_forms[form].npoints : DLC_WINOGRAD_TAPS;
-    dlc_dtype dtype = is_tiled ? dlc_winograd_point_type(at, dlc_winograd_forms[form].m) : (dlc_dtype)dlc_winograd_buffer(at, at->w)->type.dtype;
-    return points * points * (double)at->inputs * (double)at->nothers * (double)at->outputs * dlc_dtype_bytes(dtype);
+    return points * (double)at->inputs * (double)at->nothers * (double)at->outputs * dlc_dtype_bytes(dtype);
 }
 
-double dlc_winograd_time(const site *at, uint32_t form)
+/* Products of a tile, for each pair of channels. */
+static double points_of_tile(const site *at)
 {
-    enum { LOSS_PERCENT = 10, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform, by point */
+    double n = 1;
+    for (uint32_t d = 0; d < 2; d++)
+        n *= (double)(dlc_winograd_points(at, d) * dlc_winograd_groups(at, d));
+    return n;
+}
+
+double dlc_winograd_filter_bytes(const site *at)
+{
+    return filter_bytes(at, points_of_tile(at), dlc_winograd_point_type(at));
+}
+
+double dlc_winograd_filter_bytes_before(const site *at)
+{
+    return filter_bytes(at, (double)(at->along[0].window * at->along[1].window), (dlc_dtype)dlc_winograd_buffer(at, at->w)->type.dtype);
+}
+
+/* Steps of a cycle, of so many products each; cycles that so many products take. */
+static double product_cycles(const site *at, double nproducts, double at_once, double in_tiles)
+{
+    enum { LOSS_PERCENT = 10 };
     const dlc_target *target = at->in->target;
-    int64_t m = form < DLC_WINOGRAD_FORMS ? dlc_winograd_forms[form].m : 1;
-    double n = (double)(m == 1 ? DLC_WINOGRAD_TAPS : dlc_winograd_forms[form].npoints), width = target->vector_bytes / sizeof(float);
-    double tiles = at->images * tiles_along(at, 0, m) * tiles_along(at, 1, m);
-    double per_cycle = (target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1) * width * products_at_once(at, m);
-    if (m == 1 && products_in_tiles(at) > per_cycle)
-        per_cycle = products_in_tiles(at);
-    double inputs = (double)at->inputs * (double)at->nothers, channels = inputs * (double)at->outputs;
-    double products = m > 1 ? n * n : taps_read(at, 0) * taps_read(at, 1);
-    for (uint32_t i = 0; m == 1 && i < at->others.n; i++)
+    double width = target->vector_bytes / sizeof(float), steps = target->facts & DLC_HAS_FMA || dlc_winograd_is_exact(at) ? 2 : 1;
+    double per_cycle = steps * width * at_once;
+    return nproducts / (in_tiles > per_cycle ? in_tiles : per_cycle) * (100 + LOSS_PERCENT) / 100;
+}
+
+static double time_of(const site *at, double cycles, double bytes)
+{
+    const dlc_machine *machine = at->in->target->machine;
+    return dlc_estimate_hidden(cycles / machine->cycles_per_us, bytes / machine->far_bytes_per_us);
+}
+
+static double channel_pairs(const site *at)
+{
+    return (double)at->inputs * (double)at->nothers * (double)at->outputs;
+}
+
+double dlc_winograd_time(const site *at)
+{
+    enum { INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 }; /* a vector's way through a transform of two directions, by point */
+    const dlc_target *target = at->in->target;
+    double width = target->vector_bytes / sizeof(float), tiles = at->images, ndirections = 0;
+    double at_once = products_at_once(at, dlc_dot_of_words(target), dlc_winograd_point_type(at) == DLC_BF16), groups = 1;
+    for (uint32_t d = 0; d < 2; d++) {
+        tiles *= tiles_along(at, d, dlc_winograd_results(at, d));
+        groups *= (double)dlc_winograd_groups(at, d);
+        ndirections += at->along[d].form != DLC_WINOGRAD_PLAIN;
+    }
+    double points = tiles * points_of_tile(at), inputs = points * (double)at->inputs * (double)at->nothers;
+    double cycles = product_cycles(at, points * channel_pairs(at), at_once, 0);
+    cycles += ndirections / 2 / width *
+              (INPUT_CYCLES * inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * points / groups * (double)at->outputs);
+    return time_of(at, cycles, dlc_winograd_filter_bytes(at));
+}
+
+double dlc_winograd_time_before(const site *at)
+{
+    dlc_dot bytes = dlc_dot_fact(at->in->target, DLC_DOT_VPDPBUSD) ? DLC_DOT_VPDPBUSD : dlc_dot_of_words(at->in->target);
+    double products = at->images * taps_read(at, 0) * taps_read(at, 1);
+    for (uint32_t d = 0; d < 2; d++)
+        products *= (double)at->along[d].nominal;
+    for (uint32_t i = 0; i < at->others.n; i++)
         products *= share_read(at, at->others.data[i]);
-    double cycles = tiles * products * channels / per_cycle * (100 + LOSS_PERCENT) / 100;
-    if (m > 1)
-        cycles += tiles * n * n / width *
-                  (INPUT_CYCLES * inputs * dlc_dtype_bytes(dlc_winograd_row_type(at)) / sizeof(float) + OUTPUT_CYCLES * (double)at->outputs);
-    return dlc_estimate_hidden(cycles / target->machine->cycles_per_us, dlc_winograd_filter_bytes(at, form) / target->machine->far_bytes_per_us);
+    double cycles = product_cycles(at, products * channel_pairs(at), products_at_once(at, bytes, dlc_winograd_has_pairs(at)), products_in_tiles(at));
+    return time_of(at, cycles, dlc_winograd_filter_bytes_before(at));
 }

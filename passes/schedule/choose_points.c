@@ -1,23 +1,26 @@
 /*
  * A product at several points between transforms of tiles, as Winograd's convolutions are: maps make tiles t at points p, q of what
  * is read, a contraction multiplies them by a constant at each point, maps make results of the products, and what is stored reads
- * these at t = quotients of its own axes. For CPUs alone, whose units these are:
+ * these at t = quotients of its own axes. For CPUs alone, whose units these are, of tiles of m0 x m1 results:
  *
- *     par images, rows:m*R, columns of the constant:C {
+ *     par images, rows:m0*R, columns of the constant:C {
  *       for t:1 { each map before: loops over the points but one direction of them, lanes of the reduced axis, that direction written out }
  *       for columns:N {
  *         for p, q, t:M { product = dot t x columns over [reduced] in scratch }
- *         for phases, rows:m, across:m {
+ *         for phases, rows:m0, across:m1 {
  *           for t:1 { each map behind it, likewise, by lanes of columns }
  *           for rows:1 { lanes of columns { across written out { what is stored } } } } } }
  *
+ * Where one direction alone has points, what is stored reads the products themselves: there is no map behind them, results of a tile are
+ * written out along that direction, and along the other, if there is one, each has a tile of its own.
+ *
  * Phases, where there are any, are an axis of the results, each of whose points has tiles of its own in every row: a dilated
- * convolution's. Of the loops over rows and columns those are left out that have one turn: rows:m within a unit of one row of tiles, a
+ * convolution's. Of the loops over rows and columns those are left out that have one turn: rows:m0 within a unit of one row of tiles, a
  * par of all rows or columns, columns:N of a unit of N. The tiles of a unit follow from its rows of results (ir/schedule/home.c). What
  * lies between is scratch, so R and C are chosen by what they cost: tiles made again by each thread, the constant read again for each R,
  * and threads that wait.
  *
- * Where rows of tiles are an axis of their own, since only the run knows how many tiles a row has, units are of across:m*W results too,
+ * Where rows of tiles are an axis of their own, since only the run knows how many tiles a row has, units are of across:m1*W results too,
  * and each loop over tiles stands in one over their rows.
  */
 #include "passes/schedule/choose.h"
@@ -33,9 +36,10 @@ typedef struct {
     dlc_ids points;            /* of the product: its axes that both factors have */
     dlc_expr right;            /* the constant */
     dlc_dot row;
-    uint32_t rows, across;     /* axes of the results */
+    uint32_t rows, across;     /* axes of the results; across: DLC_NO_AXIS, where there is one direction alone */
+    uint32_t written;          /* the one of them that is written out */
     uint32_t phases;           /* an axis of theirs, each of whose points has a run of tiles in every row; DLC_NO_AXIS: there is none */
-    int64_t m, ntiles[2];      /* results of a tile in each direction; tiles */
+    int64_t m[2], ntiles[2];   /* results of a tile in each direction; tiles */
     int64_t height, width, n;  /* of the register tile: rows; lanes; columns */
     int64_t packed;            /* columns that the constant is packed by */
     int64_t block, span, panel; /* rows of tiles, tiles of a row and columns of a unit */
@@ -185,44 +189,94 @@ static int64_t value_along(const points *p, dlc_expr expr, uint32_t axis, int64_
     return dlc_expr_is_int(pool, dlc_expr_substitute(pool, expr, with, p->c->kernel->axes.n), &value) ? value : -1;
 }
 
-/* Axes of the results besides columns and the one across: of one, m points are of a tile; of the other, if there is one, each point has
- * tiles of its own. */
-static int find_rows(points *p, dlc_expr number)
+/* Tiles have so many results along the axis; 0: it is none of theirs. */
+static int64_t results_along(const points *p, dlc_expr number, uint32_t axis)
 {
-    dlc_ids axes = within_roots(p, &stage_at(p, p->results)->axes);
-    p->rows = p->phases = DLC_NO_AXIS;
-    for (uint32_t i = 0; i < axes.n; i++) {
-        if (axes.data[i] == p->across || axes.data[i] == p->columns)
-            continue;
-        uint32_t *role = value_along(p, number, axes.data[i], 1) > 0 ? &p->phases : &p->rows;
+    if (!dlc_expr_uses_axis(p->c->kernel->pool, number, axis))
+        return dlc_choose_is_known(p->c, axis) && p->c->extent[axis] <= MOST_POINTS ? p->c->extent[axis] : 0;
+    for (int64_t m = 1; m <= MOST_POINTS; m++)
+        if (value_along(p, number, axis, m) != 0)
+            return m;
+    return 0;
+}
+
+/* Of tiles in both directions: m points of rows are of a tile, as the map behind the product says, and each of phases has tiles of its own. */
+static int find_rows(points *p, dlc_expr number, const dlc_ids *others)
+{
+    uint32_t result = asked_axis(p, p->results - 1);
+    if (!dlc_choose_is_known(p->c, result) || p->c->extent[result] > MOST_POINTS)
+        return 0;
+    for (uint32_t i = 0; i < others->n; i++) {
+        uint32_t *role = value_along(p, number, others->data[i], 1) > 0 ? &p->phases : &p->rows;
         if (*role != DLC_NO_AXIS)
             return 0;
-        *role = axes.data[i];
+        *role = others->data[i];
     }
+    p->across = p->written;
+    p->m[0] = p->c->extent[result];
     return p->rows != DLC_NO_AXIS;
 }
 
-/* Tiles are of m points of the axis, and `step` apart. */
-static int is_by_tiles(const points *p, dlc_expr number, uint32_t axis, int64_t step)
+/* Of tiles in one direction: each point of the others has tiles of its own, and those of phases are fewer apart than those of rows. */
+static int find_rows_of_one(points *p, dlc_expr number, dlc_expr row, const dlc_ids *others)
 {
-    if (dlc_choose_is_known(p->c, axis) && p->c->extent[axis] <= p->m)
-        return !dlc_expr_uses_axis(p->c->kernel->pool, number, axis);
-    return value_along(p, number, axis, p->m - 1) == 0 && value_along(p, number, axis, p->m) == step;
+    uint32_t first = others->n ? others->data[0] : DLC_NO_AXIS, second = others->n > 1 ? others->data[1] : DLC_NO_AXIS;
+    if (others->n > (row ? 1 : 2))
+        return 0;
+    int is_across = row ? !dlc_expr_uses_axis(p->c->kernel->pool, row, p->written) : others->n > 0 && value_along(p, number, first, 1) != 1;
+    if (second != DLC_NO_AXIS && value_along(p, number, first, 1) < value_along(p, number, second, 1)) {
+        first = second;
+        second = others->data[0];
+    }
+    p->rows = is_across ? first : p->written;
+    p->across = is_across ? p->written : first;
+    p->phases = second;
+    p->m[is_across] = results_along(p, row && !is_across ? row : number, p->written);
+    p->m[!is_across] = 1;
+    return is_across || second == DLC_NO_AXIS;
 }
 
-/* The results ask for one remainder of an axis, which is the inner one of the tile's number; of the transform before, each asks for
- * one of a tile's rows. `row`: of tiles, or 0. */
+/* Axes of the results besides columns. The results ask for one remainder of an axis, which is written out. `row`: of tiles, or 0. */
+static int find_axes(points *p, dlc_expr number, dlc_expr row)
+{
+    dlc_ids axes = within_roots(p, &stage_at(p, p->results)->axes), others = {0};
+    int has_maps = p->results > p->product + 1;
+    p->rows = p->across = p->phases = DLC_NO_AXIS;
+    p->written = asked_axis(p, p->results);
+    if (p->written == DLC_NO_AXIS || !has(&axes, p->written))
+        return 0;
+    for (uint32_t i = 0; i < axes.n; i++)
+        if (axes.data[i] != p->written && axes.data[i] != p->columns)
+            dlc_vec_push(p->c->arena, &others, axes.data[i]);
+    if (!(has_maps ? find_rows(p, row ? row : number, &others) : find_rows_of_one(p, number, row, &others)))
+        return 0;
+    if (has_maps)
+        p->m[1] = results_along(p, number, p->across);
+    return p->m[0] && p->m[1];
+}
+
+/* Tiles are of m points of the axis, and `step` apart. */
+static int is_by_tiles(const points *p, dlc_expr number, uint32_t axis, int64_t m, int64_t step)
+{
+    if (dlc_choose_is_known(p->c, axis) && p->c->extent[axis] <= m)
+        return !dlc_expr_uses_axis(p->c->kernel->pool, number, axis);
+    return value_along(p, number, axis, m - 1) == 0 && value_along(p, number, axis, m) == step;
+}
+
+static int64_t tiles_along(const points *p, uint32_t axis, int64_t m)
+{
+    return axis == DLC_NO_AXIS ? 1 : (p->c->extent[axis] + m - 1) / m;
+}
+
+/* The tile's number goes by these axes. */
 static int find_image(points *p, dlc_expr number, dlc_expr row)
 {
-    uint32_t result = asked_axis(p, p->results - 1);
-    p->across = asked_axis(p, p->results);
-    if (p->across == DLC_NO_AXIS || !has(&stage_at(p, p->results)->axes, p->across) || !dlc_choose_is_known(p->c, result) ||
-        p->c->extent[result] > MOST_POINTS || !find_rows(p, row ? row : number))
+    if (!find_axes(p, number, row))
         return 0;
-    p->m = p->c->extent[result];
-    p->ntiles[0] = (p->c->extent[p->rows] + p->m - 1) / p->m;
-    p->ntiles[1] = (p->c->extent[p->across] + p->m - 1) / p->m;
-    if (!is_by_tiles(p, number, p->across, 1))
+    int has_across = p->across != DLC_NO_AXIS;
+    p->ntiles[0] = tiles_along(p, p->rows, p->m[0]);
+    p->ntiles[1] = tiles_along(p, p->across, p->m[1]);
+    if (has_across && !is_by_tiles(p, number, p->across, p->m[1], 1))
         return 0;
     if (p->phases != DLC_NO_AXIS) {
         if (row || value_along(p, number, p->phases, 1) != p->ntiles[1])
@@ -230,9 +284,9 @@ static int find_image(points *p, dlc_expr number, dlc_expr row)
         p->ntiles[1] *= p->c->extent[p->phases];
     }
     if (row)
-        return is_by_tiles(p, row, p->rows, 1) && p->c->extent[p->tile_rows] == p->ntiles[0] && p->c->extent[p->tile] == p->ntiles[1];
-    return dlc_choose_is_known(p->c, p->rows) && dlc_choose_is_known(p->c, p->across) &&
-           is_by_tiles(p, number, p->rows, p->ntiles[1]) && p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
+        return is_by_tiles(p, row, p->rows, p->m[0], 1) && p->c->extent[p->tile_rows] == p->ntiles[0] && p->c->extent[p->tile] == p->ntiles[1];
+    return (!has_across || (dlc_choose_is_known(p->c, p->rows) && dlc_choose_is_known(p->c, p->across))) &&
+           is_by_tiles(p, number, p->rows, p->m[0], p->ntiles[1]) && p->c->extent[p->tile] == p->ntiles[0] * p->ntiles[1];
 }
 
 /* The axis of tiles as the stage reads it, or 0. */
@@ -268,7 +322,7 @@ static int find_stages(points *p)
             return 0;
     for (p->results = p->product + 1; p->results < n && is_transform(p, p->results, p->columns);)
         p->results++;
-    if (p->results == n || !p->product || p->results == p->product + 1)
+    if (p->results == n || !p->product)
         return 0;
     int has_rows = p->tile_rows != DLC_NO_AXIS;
     dlc_expr number = tile_number(p, p->results, p->tile), row = has_rows ? tile_number(p, p->results, p->tile_rows) : 0;
@@ -322,9 +376,9 @@ static void choose_unit(points *p, int64_t span)
 static void choose_unit_unknown(points *p)
 {
     for (uint32_t d = 0; d < 2; d++)
-        if (p->ntiles[d] < DLC_NOMINAL_SYMBOL / p->m)
-            p->ntiles[d] = DLC_NOMINAL_SYMBOL / p->m;
-    choose_unit(p, p->height);
+        if ((d == 0 || p->across != DLC_NO_AXIS) && p->ntiles[d] < DLC_NOMINAL_SYMBOL / p->m[d])
+            p->ntiles[d] = DLC_NOMINAL_SYMBOL / p->m[d];
+    choose_unit(p, p->across == DLC_NO_AXIS ? 1 : p->height);
 }
 
 static int find_tile(points *p)
@@ -406,25 +460,28 @@ static int has_one_row(const points *p)
 static void build_results(const points *p)
 {
     dlc_schedule *schedule = p->c->schedule;
-    int has_phases = p->phases != DLC_NO_AXIS, has_rows = !has_one_row(p);
-    if (has_phases)
+    int has_maps = p->results > p->product + 1;
+    uint32_t n = 2;
+    if (p->phases != DLC_NO_AXIS && ++n)
         open_for(p, p->phases, 1);
-    if (has_rows)
-        open_for(p, p->rows, p->m);
-    open_for(p, p->across, p->m);
+    if (!has_one_row(p) && ++n)
+        open_for(p, p->rows, p->m[0]);
+    if (p->across != DLC_NO_AXIS && ++n)
+        open_for(p, p->across, p->m[1]);
     for (uint32_t s = p->product + 1; s < p->results; s++) {
-        uint32_t n = open_tiles(p, 1);
+        uint32_t ntiles = open_tiles(p, 1);
         build_transform(p, s, p->columns);
-        dlc_schedule_close(schedule, n);
+        dlc_schedule_close(schedule, ntiles);
     }
-    open_for(p, p->rows, 1);
+    if (has_maps && ++n)
+        open_for(p, p->rows, 1);
     dlc_schedule_open_lane(schedule, p->columns, p->width, 1);
-    dlc_schedule_open(schedule, DLC_LOOP_UNROLL, p->across, 1);
+    dlc_schedule_open(schedule, DLC_LOOP_UNROLL, p->written, 1);
     for (uint32_t s = p->results; s < p->c->kernel->stages.n; s++) {
         int is_stored = stage_at(p, s)->buffer != DLC_NO_BUFFER;
         dlc_schedule_leaf(schedule, s, is_stored && !p->c->is_read[s] ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     }
-    dlc_schedule_close(schedule, 4u + (uint32_t)has_phases + (uint32_t)has_rows);
+    dlc_schedule_close(schedule, n);
 }
 
 static void add_part(const points *p, dlc_copy_part *parts, uint32_t *n, uint32_t axis, int32_t block, uint8_t inner)
@@ -464,9 +521,9 @@ static int build(const points *p)
     for (uint32_t i = 0; i < p->c->roots.n; i++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, p->c->roots.data[i], 1);
     if ((p->block < p->ntiles[0] || has_rows) && ++n)
-        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->rows, p->block * p->m);
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->rows, p->block * p->m[0]);
     if (has_rows && ++n)
-        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->across, p->span * p->m);
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, p->across, p->span * p->m[1]);
     if (p->panel < columns && ++n)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, p->columns, p->panel);
     uint32_t ntiles = open_tiles(p, 1);
@@ -484,9 +541,9 @@ static int build(const points *p)
 int dlc_choose_at_points(dlc_chooser *c)
 {
     points p = {.c = c};
-    if (c->kernel->stages.n < 4 || c->serial.n || !find_product(&p) || !find_stages(&p) || !find_tile(&p))
+    if (c->kernel->stages.n < 3 || c->serial.n || !find_product(&p) || !find_stages(&p) || !find_tile(&p))
         return 0;
-    if (p.tile_rows == DLC_NO_AXIS)
+    if (p.tile_rows == DLC_NO_AXIS && dlc_choose_is_known(c, p.rows))
         choose_unit(&p, p.ntiles[1]);
     else
         choose_unit_unknown(&p);

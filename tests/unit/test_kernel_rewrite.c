@@ -133,6 +133,7 @@ static const char *const strided[] = {
     "in x 1,8,11,6; const v 16,8,1,1; const w 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p w strides=2,2 pads=0,1,1,0 nhwc; s = add c b; "
     "y = relu s; out y",
     "in x n,16,5,9; const w 16,16,3,3; c = conv x w strides=2,2 pads=2,0,1,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,8; const w 16,16,3,3; c = conv x w strides=2,1 pads=1,1,1,1 nhwc; y = abs c; out y",
     "in x:f16 1,16,9,7; const w:f16 32,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
     "in x 1,16,h,9; const w 16,16,3,3; c = conv x w strides=2,2 pads=1,1,1,1 nhwc; y = relu c; out y",
     "in x n,8,h,w; const v 16,8,1,1; const u 40,16,3,3; const b 40,1,1; p = conv x v nhwc; c = conv p u strides=2,2 pads=1,1,1,1 nhwc; "
@@ -146,14 +147,44 @@ START_TEST(tiles_of_windows_two_apart_give_the_convolution)
 }
 END_TEST
 
-/* Not of that form: other strides, of dilated ones too, groups, other windows, weights that a run brings, sums in f64, rows of one dimension. */
+/* Windows along one direction, and of more taps than a form has: of rows, of columns, with nothing beside them, side by side in both; with
+ * borders, dilated, several images, of types that are summed in wider ones, of whatever size the run brings. */
+static const char *const of_taps[] = {
+    "in x 1,16,9,17; const w 32,16,1,7; c = conv x w pads=0,3,0,3 nhwc; y = relu c; out y",
+    "in x 2,16,17,9; in z 2,24,17,9; const w 24,16,7,1; c = conv x w pads=3,0,3,0 nhwc; s = add c z; y = relu s; out y s",
+    "in x 1,16,8,9; const w 16,16,1,4; c = conv x w pads=0,0,0,3 nhwc; y = abs c; out y",
+    "in x 1,8,13,6; const v 16,8,1,1; const w 40,16,4,1; const b 40,1,1; p = conv x v nhwc; c = conv p w pads=1,0,1,0 nhwc; s = add c b; y = relu s; out y",
+    "in x 1,16,30; const w 32,16,7; c = conv x w pads=3,3 nhwc; y = relu c; out y",
+    "in x 3,16,11; const w 32,16,4; c = conv x w pads=1,2 dilations=3 nhwc; y = relu c; out y",
+    "in x 1,16,9,9; const w 16,16,5,5; c = conv x w pads=2,2,2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,8; const w 16,16,7,7; c = conv x w pads=3,3,3,3 nhwc; y = abs c; out y",
+    "in x 1,16,5,9; const w 16,16,4,7; c = conv x w pads=1,3,2,3 nhwc; y = abs c; out y",
+    "in x 1,16,12,9; const w 16,16,1,7; c = conv x w pads=0,6,0,6 dilations=1,2 nhwc; y = relu c; out y",
+    "in x 1,16,13,9; const w 16,16,7,1; c = conv x w pads=6,0,6,0 dilations=2,1 nhwc; y = relu c; out y",
+    "in x:f16 1,16,9,7; const w:f16 32,16,1,4; c = conv x w pads=0,1,0,1 nhwc; y = relu c; out y",
+    "in x 1,16,h,9; const w 16,16,7,1; c = conv x w pads=3,0,3,0 nhwc; y = relu c; out y",
+    "in x n,16,w; const u 16,16,4; c = conv x u pads=1,2 nhwc; y = relu c; out y",
+    "in x 1,16,w; const u 16,16,4; c = conv x u pads=1,2 dilations=2 nhwc; y = relu c; out y",
+    "in x n,16,h,w; const u 16,16,1,7; c = conv x u pads=0,3,0,3 nhwc; y = relu c; out y",
+};
+enum { NOF_TAPS = sizeof of_taps / sizeof *of_taps };
+
+START_TEST(tiles_of_other_windows_give_the_convolution)
+{
+    give_the_convolution(of_taps[_i / NTARGETS], strstr(of_taps[_i / NTARGETS], "5,5") ? "winograd=2" : "winograd=3", of_tiles[_i % NTARGETS]);
+}
+END_TEST
+
+/* Not of that form: other strides, of dilated ones too, groups, windows that no form's make up, weights that a run brings, channels that do not
+ * lie side by side. */
 static const char *const others[] = {
-    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,1 nhwc; y = abs c; out y",
-    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=3,3 nhwc; y = abs c; out y",
-    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 dilations=2,2 nhwc; y = abs c; out y",
-    "in x 1,16,9,9; const w 16,8,3,3; c = conv x w group=2 nhwc; y = abs c; out y",
-    "in x 1,16,9,9; const w 16,16,5,5; c = conv x w nhwc; y = abs c; out y",
-    "in x 1,16,9,9; in w 16,16,3,3; c = conv x w nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=3,3 pads=1,1,1,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,3,3; c = conv x w strides=2,2 dilations=2,2 pads=1,1,1,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,8,3,3; c = conv x w group=2 pads=1,1,1,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,2,2; c = conv x w pads=1,1,1,1 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,1,8; c = conv x w pads=0,3,0,3 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; const w 16,16,5,5; c = conv x w strides=2,2 pads=2,2,2,2 nhwc; y = abs c; out y",
+    "in x 1,16,9,9; in w 16,16,3,3; c = conv x w pads=1,1,1,1 nhwc; y = abs c; out y",
     "in x 1,16,9; const w 16,16,3; c = conv x w; y = abs c; out y",
 };
 
@@ -528,6 +559,7 @@ int main(void)
     tcase_add_loop_test(tcase, what_comes_out_is_scheduled, 0, 2 * NGRAPHS);
     tcase_add_loop_test(tcase, tiles_give_the_convolution, 0, 8 * NCONVOLUTIONS);
     tcase_add_loop_test(tcase, tiles_of_windows_two_apart_give_the_convolution, 0, NSTRIDED * NTARGETS);
+    tcase_add_loop_test(tcase, tiles_of_other_windows_give_the_convolution, 0, NOF_TAPS * NTARGETS);
     tcase_add_loop_test(tcase, others_stay, 0, sizeof others / sizeof *others);
     tcase_add_loop_test(tcase, windows_give_the_pool, 0, 4 * NPOOLS);
     tcase_add_loop_test(tcase, phases_give_the_transposed, 0, 4 * sizeof transposed / sizeof *transposed);
