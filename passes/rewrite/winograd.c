@@ -174,6 +174,13 @@ static int has_points(const site *at, uint32_t d)
     return at->along[d].form != DLC_WINOGRAD_PLAIN;
 }
 
+/* As it is multiplied. What cuts bf16, and multiplies it, takes numbers less than 2^-126 for zero. */
+static dlc_expr cut_point(const site *at, dlc_pool *pool, dlc_expr point)
+{
+    dlc_dtype dtype = dlc_winograd_point_type(at);
+    return dtype == DLC_BF16 ? dlc_expr_cast_ftz(pool, dtype, point) : dlc_expr_cast(pool, dtype, point);
+}
+
 /* u[p,q,…,ic,oc] = sum(kw) G[q,kw] * g<p>, rounded once */
 static void add_filter_points(const filter *f)
 {
@@ -194,7 +201,7 @@ static void add_filter_points(const filter *f)
         }
         dlc_stage *stage = dlc_kernel_stage(f->kernel, dlc_arena_printf(arena, "u%d%d", (int)point[0], (int)point[1]));
         stage->dtype[0] = dlc_winograd_point_type(at);
-        stage->value[0] = dlc_expr_cast(pool, stage->dtype[0], dlc_winograd_weigh(pool, f->g[1][point[1]], taps));
+        stage->value[0] = cut_point(at, pool, dlc_winograd_weigh(pool, f->g[1][point[1]], taps));
         stage->buffer = 1;
         for (uint32_t d = 0; d < 2; d++)
             if (has_points(at, d))
@@ -479,7 +486,7 @@ static void make_input(const tiling *t)
     add_axes(t, &axes, (const uint32_t[]){TILES}, 1);
     add_axes(t, &axes, summed.data, summed.n);
     dlc_expr point = chosen(t->pool, axis_of(t, t->point[last]), points, n);
-    new_stage(t, INPUT, "input", &axes)->value[0] = dlc_expr_cast(t->pool, dtype_of(t, INPUT), point);
+    new_stage(t, INPUT, "input", &axes)->value[0] = cut_point(at, t->pool, point);
 }
 
 static void make_product(const tiling *t)
