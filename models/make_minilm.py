@@ -184,7 +184,7 @@ def reference(config, weights, input_ids, attention_mask, token_type_ids):
         return scaled * w[f"{key}.weight"] + w[f"{key}.bias"]
 
     def dense(x, key):
-        return np.einsum("bsi,oi->bso", x, w[f"{key}.weight"]) + w[f"{key}.bias"]
+        return x @ w[f"{key}.weight"].T + w[f"{key}.bias"]
 
     batch, sequence = input_ids.shape
     nheads = config["num_attention_heads"]
