@@ -39,16 +39,20 @@ void dlc_strip_put(uint8_t lane, void *to, uint32_t i, dlc_scalar value)
 
 /* --- loops --- */
 
-/* `body` with x, y the operands of point i; a uniform operand is read once, which lets the loop
- * vectorise. */
+/* `body` with x, y the operands of point i. Steps are constants in each loop, or the compiler does not vectorise it. */
+#define LOOP1_STEPS(type, result, sa, body)                                                        \
+    for (uint32_t i = 0; i < n; i++) {                                                             \
+        type x = a_[i * (sa)];                                                                     \
+        to_[i] = (result)(body);                                                                   \
+    }
 #define LOOP1(type, result, body)                                                                  \
     do {                                                                                           \
         const type *a_ = args[0].at;                                                               \
         result *to_ = to;                                                                          \
-        for (uint32_t i = 0; i < n; i++) {                                                         \
-            type x = a_[i * args[0].step];                                                         \
-            to_[i] = (result)(body);                                                               \
-        }                                                                                          \
+        if (args[0].step)                                                                          \
+            LOOP1_STEPS(type, result, 1, body)                                                     \
+        else                                                                                       \
+            LOOP1_STEPS(type, result, 0, body)                                                     \
     } while (0)
 #define LOOP2_STEPS(type, result, sa, sb, body)                                                    \
     for (uint32_t i = 0; i < n; i++) {                                                             \
@@ -63,8 +67,10 @@ void dlc_strip_put(uint8_t lane, void *to, uint32_t i, dlc_scalar value)
             LOOP2_STEPS(type, result, 1, 1, body)                                                  \
         else if (args[0].step)                                                                     \
             LOOP2_STEPS(type, result, 1, 0, body)                                                  \
+        else if (args[1].step)                                                                     \
+            LOOP2_STEPS(type, result, 0, 1, body)                                                  \
         else                                                                                       \
-            LOOP2_STEPS(type, result, 0, args[1].step, body)                                       \
+            LOOP2_STEPS(type, result, 0, 0, body)                                                  \
     } while (0)
 
 #define MIN_FLOAT(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
@@ -479,20 +485,23 @@ void dlc_strip_apply(const dlc_strip_op *op, const dlc_strip *args, uint32_t n, 
 
 /* --- reductions --- */
 
-#define MAC_STEPS(sa, sb)                                                                          \
+#define MAC_STEPS(x, y)                                                                            \
     for (uint32_t i = 0; i < n; i++)                                                               \
-        acc_[i] += a_[i * (sa)] * b_[i * (sb)];
+        acc_[i] += (x) * (y);
 #define MAC(name, type, attribute)                                                                 \
     attribute static void name(dlc_strip a, dlc_strip b, uint32_t n, void *acc)                    \
     {                                                                                              \
         const type *a_ = a.at, *b_ = b.at;                                                         \
         type *restrict acc_ = acc;                                                                 \
+        type x = *a_, y = *b_; /* read once where uniform */                                       \
         if (a.step && b.step)                                                                      \
-            MAC_STEPS(1, 1)                                                                        \
+            MAC_STEPS(a_[i], b_[i])                                                                \
         else if (a.step)                                                                           \
-            MAC_STEPS(1, 0)                                                                        \
+            MAC_STEPS(a_[i], y)                                                                    \
+        else if (b.step)                                                                           \
+            MAC_STEPS(x, b_[i])                                                                    \
         else                                                                                       \
-            MAC_STEPS(0, b.step)                                                                   \
+            MAC_STEPS(x, y)                                                                        \
     }
 MAC(mac_float, float, )
 MAC(mac_double, double, )
@@ -589,6 +598,11 @@ void dlc_strip_ramp(int64_t start, int64_t step, uint32_t n, int64_t *to)
                 memory x = base[from->offsets[i]].at;                                              \
                 to_[i] = (type)(convert);                                                          \
             }                                                                                      \
+        else if (from->stride == 1)                                                                \
+            for (uint32_t i = 0; i < n; i++) {                                                     \
+                memory x = base[from->start + i].at;                                               \
+                to_[i] = (type)(convert);                                                          \
+            }                                                                                      \
         else                                                                                       \
             for (uint32_t i = 0; i < n; i++) {                                                     \
                 memory x = base[from->start + i * from->stride].at;                                \
@@ -663,6 +677,9 @@ void dlc_strip_load(const dlc_elements *from, uint8_t lane, uint32_t n, void *to
         if (into->offsets)                                                                         \
             for (uint32_t i = 0; i < n; i++)                                                       \
                 base[into->offsets[i]] = (memory)v_[i * value.step].at;                            \
+        else if (into->stride == 1 && value.step == 1)                                             \
+            for (uint32_t i = 0; i < n; i++)                                                       \
+                base[into->start + i] = (memory)v_[i].at;                                          \
         else                                                                                       \
             for (uint32_t i = 0; i < n; i++)                                                       \
                 base[into->start + i * into->stride] = (memory)v_[i * value.step].at;              \

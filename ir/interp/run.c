@@ -66,9 +66,13 @@ static void run_axis(runner *r, dlc_interp_instr *instr, int64_t *to)
     const dlc_interp_loops *loops = &r->program->loops;
     const dlc_interp_loop *loop = &loops->data[instr->level - 1];
     int64_t at = r->counters[instr->level - 1];
+    uint32_t n = instr->is_strip ? r->n : 1;
+    if (loop->axes.n == 1) {
+        dlc_strip_ramp(at, 1, n, to);
+        return;
+    }
     int64_t inner = inner_points(r, loop, instr->axis), extent = r->interp->extents[instr->axis];
     int64_t coordinate = at / inner % extent, rest = at % inner;
-    uint32_t n = instr->is_strip ? r->n : 1;
     for (uint32_t i = 0; i < n; i++) {
         to[i] = coordinate;
         if (++rest < inner)
@@ -244,6 +248,33 @@ static void run_load(runner *r, dlc_interp_instr *instr, char *to)
 
 /* --- instructions --- */
 
+/* What indices and bounds are made of, for one point and without a loop: nearly all that is computed per step of a fold. */
+static int apply_to_indices(const runner *r, dlc_interp_instr *instr)
+{
+    if (instr->is_strip || instr->op.from != DLC_I64 || instr->nargs != 2)
+        return 0;
+    int64_t x = int_of(r, instr->args[0]), y = int_of(r, instr->args[1]);
+    switch ((dlc_expr_op)instr->op.op) {
+    case DLC_EXPR_ADD:
+        instr->value.i = (int64_t)((uint64_t)x + (uint64_t)y);
+        return 1;
+    case DLC_EXPR_SUB:
+        instr->value.i = (int64_t)((uint64_t)x - (uint64_t)y);
+        return 1;
+    case DLC_EXPR_MUL:
+        instr->value.i = (int64_t)((uint64_t)x * (uint64_t)y);
+        return 1;
+    case DLC_EXPR_LT:
+        instr->value.i = x < y;
+        return 1;
+    case DLC_EXPR_LE:
+        instr->value.i = x <= y;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static void run_instr(runner *r, dlc_interp_instr *instr)
 {
     void *to = instr->is_strip ? room_of(r, instr->room) : (void *)&instr->value;
@@ -256,7 +287,7 @@ static void run_instr(runner *r, dlc_interp_instr *instr)
         dlc_strip_ramp(int_of(r, instr->args[0]), instr->slope, r->n, to);
     } else if (instr->op.op == DLC_EXPR_AXIS) {
         run_axis(r, instr, to);
-    } else {
+    } else if (!apply_to_indices(r, instr)) {
         dlc_strip args[3];
         for (uint32_t k = 0; k < instr->nargs; k++)
             args[k] = instr_at(r, instr->args[k])->at;
