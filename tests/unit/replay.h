@@ -17,7 +17,7 @@
 
 enum { REPLAY_REFUSED = 1, REPLAY_DIFFERS, REPLAY_RIGHT };
 
-/* What one compilation gave: malloc'd. */
+/* What one compilation gave: malloc'd, and the code mapped. */
 typedef struct {
     char *schedules, *module;
     void *code;
@@ -28,7 +28,8 @@ static inline void replay_free(replay_made *made)
 {
     free(made->schedules);
     free(made->module);
-    free(made->code);
+    if (made->code)
+        munmap(made->code, made->code_bytes);
 }
 
 static inline void replay_message(dlc_model *model, char *message, size_t size_bytes)
@@ -39,12 +40,13 @@ static inline void replay_message(dlc_model *model, char *message, size_t size_b
             snprintf(message, size_bytes, "%s: %s", note.place, note.text);
 }
 
-static inline void *replay_read_fd(int fd, size_t *size_bytes)
+/* A view, for weights make it large; NULL of nothing. */
+static inline void *replay_map_fd(int fd, size_t *size_bytes)
 {
     *size_bytes = (size_t)lseek(fd, 0, SEEK_END);
-    char *bytes = malloc(*size_bytes + 1);
-    ssize_t got = pread(fd, bytes, *size_bytes, 0);
-    bytes[got < 0 ? 0 : got] = '\0';
+    void *bytes = *size_bytes ? mmap(NULL, *size_bytes, PROT_READ, MAP_SHARED, fd, 0) : NULL;
+    if (bytes == MAP_FAILED)
+        abort();
     return bytes;
 }
 
@@ -68,7 +70,7 @@ static inline dlc_status replay_compile(const char *path, dlc_options *options, 
     if (status == DLC_OK)
         status = dlc_model_write_fd(model, kind, fd, "replayed");
     if (status == DLC_OK)
-        made->code = replay_read_fd(fd, &made->code_bytes);
+        made->code = replay_map_fd(fd, &made->code_bytes);
     replay_message(model, message, size_bytes);
     dlc_model_close(model);
     close(fd);
@@ -120,7 +122,7 @@ static inline int replay_model(const char *path, const char *target, char *messa
         is_right = 0;
     else if (is_right && (strcmp(first.module, again.module) || strcmp(first.schedules, again.schedules)))
         is_right = (snprintf(message, size_bytes, "its own schedules make another module"), 0);
-    else if (is_right && (first.code_bytes != again.code_bytes || memcmp(first.code, again.code, first.code_bytes)))
+    else if (is_right && (first.code_bytes != again.code_bytes || (first.code_bytes && memcmp(first.code, again.code, first.code_bytes))))
         is_right = (snprintf(message, size_bytes, "its own schedules make other code"), 0);
     close(fd);
     replay_free(&first);
