@@ -273,9 +273,9 @@ static double seconds_for(uint32_t nnodes)
     }
     dlc_graph_output(s.graph, "y", value);
     struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start); /* whatever else runs */
     ck_assert_int_eq(fuse_with(&s, "greedy"), DLC_OK);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     ck_assert_uint_lt(s.ctx.groups->ngroups, nnodes / 8);
     small_end(&s);
     return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
