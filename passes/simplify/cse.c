@@ -12,8 +12,11 @@
 typedef struct {
     dlc_node **slots;
     uint64_t *hashes;
+    uint64_t *bytes; /* of large constants that another resembles: the hash of all bytes, 0 where not known yet */
     uint32_t mask;
 } table;
+
+enum { SAMPLE = 256, LARGE = 16 * SAMPLE };
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -74,6 +77,20 @@ static uint64_t hash_type(uint64_t hash, const dlc_type *type)
                     mix(mix(hash, type->dtype), type->rank));
 }
 
+static int is_large(const dlc_node *node)
+{
+    return node->op == DLC_OP_CONSTANT && node->outputs[0]->data->size_bytes >= LARGE;
+}
+
+/* Where large constants differ they nearly always do so at once: weights are read as a whole only where these bytes are equal. */
+static uint64_t hash_sample(const dlc_tensor *tensor, uint64_t hash)
+{
+    const char *bytes = tensor->bytes;
+    hash = dlc_hash_bulk(bytes, SAMPLE, mix(hash, tensor->size_bytes));
+    hash = dlc_hash_bulk(bytes + tensor->size_bytes / 2, SAMPLE, hash);
+    return dlc_hash_bulk(bytes + tensor->size_bytes - SAMPLE, SAMPLE, hash);
+}
+
 /* Piece by piece, so that weights need not be in memory as a whole. */
 static uint64_t hash_tensor(const dlc_tensor *tensor, uint64_t hash)
 {
@@ -97,6 +114,8 @@ static uint64_t hash_node(const dlc_node *node)
     for (uint32_t o = 0; o < node->noutputs; o++)
         if (node->outputs[o])
             hash = hash_type(mix(hash, o), &node->outputs[o]->type);
+    if (is_large(node))
+        return hash_sample(node->outputs[0]->data, hash);
     if (node->op == DLC_OP_CONSTANT)
         hash = hash_tensor(node->outputs[0]->data, hash);
     return hash;
@@ -158,6 +177,19 @@ static int same_data(const dlc_node *a, const dlc_node *b)
            (left->bytes == right->bytes || !memcmp(left->bytes, right->bytes, left->size_bytes));
 }
 
+/* So that many large constants of equal samples are read a few times each, not once for every other. */
+static int may_be_same_data(table *known, uint32_t at, const dlc_node *node, uint64_t *bytes)
+{
+    const dlc_node *other = known->slots[at];
+    if (!is_large(node) || !is_large(other) || other->outputs[0]->data->bytes == node->outputs[0]->data->bytes)
+        return 1;
+    if (!known->bytes[at])
+        known->bytes[at] = hash_tensor(other->outputs[0]->data, 0) | 1;
+    if (!*bytes)
+        *bytes = hash_tensor(node->outputs[0]->data, 0) | 1;
+    return known->bytes[at] == *bytes;
+}
+
 /* A symbol is bound to this node's data: it cannot be anyone else's. */
 static int binds(const dlc_node *node)
 {
@@ -170,16 +202,18 @@ static int binds(const dlc_node *node)
 /* The node in the table that computes the same, or NULL after `node` was entered. */
 static dlc_node *meet(table *known, dlc_node *node)
 {
-    uint64_t hash = hash_node(node);
+    uint64_t hash = hash_node(node), bytes = 0;
     for (uint32_t at = (uint32_t)hash & known->mask;; at = (at + 1) & known->mask) {
         dlc_node *other = known->slots[at];
         if (!other) {
             known->slots[at] = node;
             known->hashes[at] = hash;
+            known->bytes[at] = bytes;
             return NULL;
         }
         if (known->hashes[at] != hash || other->op != node->op || !same_inputs(other, node) ||
-            !same_attrs(other, node) || !covers_outputs(other, node) || !same_data(other, node))
+            !same_attrs(other, node) || !covers_outputs(other, node) ||
+            !may_be_same_data(known, at, node, &bytes) || !same_data(other, node))
             continue;
         if (dlc_region_is_in(node->region, other->region))
             return other;
@@ -202,7 +236,7 @@ static table table_create(dlc_arena *scratch, uint32_t nnodes)
     while (size < 2 * (uint64_t)nnodes && size < (1u << 31))
         size *= 2;
     return (table){dlc_new_array(scratch, dlc_node *, size), dlc_new_array(scratch, uint64_t, size),
-                   size - 1};
+                   dlc_new_array(scratch, uint64_t, size), size - 1};
 }
 
 dlc_status dlc_pass_cse(dlc_pass_ctx *ctx)
