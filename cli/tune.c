@@ -188,6 +188,7 @@ static void report(dlc_cli *cli, const dlc_tuned *found, double seconds)
     cJSON_AddNumberToObject(json, "before_us", found->before_us);
     cJSON_AddNumberToObject(json, "after_us", found->after_us);
     cJSON_AddNumberToObject(json, "kendall", found->kendall);
+    cJSON_AddNumberToObject(json, "kendall_of_all", found->kendall_of_all);
     if (!cli->args.quiet)
         dlc_say(cli, "%u of %u kernels measured in %.0f s, %u schedules: %u are faster, together %.0f us instead of %.0f (%s)\n",
                 found->nmeasured, found->nkernels, seconds, found->ncandidates, found->nbetter, found->after_us,

@@ -3,6 +3,7 @@
  * becomes where the next steps start from (passes/schedule/neighbours.c), until none is faster or the kernel's share of the time
  * is used up. A batch of schedules is one executable, a module in text form with a launch for each, on made-up data; the first and
  * the last of every batch are the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
+ * The fastest so far takes part once more: what is known of it says how the batch's times compare with those before.
  */
 #include "compiler/driver.h"
 #include "compiler/tuned.h"
@@ -22,12 +23,15 @@ enum {
     MOST_BATCH = 16,
     LEAST_BATCH = 4,
     BATCH_BYTES = 256 << 20, /* of weights, packed for each schedule */
-    TURNS = 2,
+    ORDERS = 2,
+    TURNS = 2, /* of each order */
     MOST_TURNS = 3,
     DEFAULT_SECONDS = 60
 };
+#define LEAST_SECONDS 0.02 /* of a turn; */
+#define MOST_SECONDS 0.125
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
-#define REPEATED 0.9      /* of the schedules: as near together as the two turns of so many lie, two schedules are not told apart */
+#define REPEATED 0.9      /* of a kernel's schedules: as near together as both orders of so many lie, two schedules are not told apart */
 #define LEAST_SHARE 0.002 /* of all launches' estimated time, below which a kernel is not worth it */
 
 /* A schedule that was measured. */
@@ -35,7 +39,7 @@ typedef struct {
     const char *text;
     uint32_t kernel;
     double estimate_us;
-    double relative, spread; /* to the schedule the kernel came with; how far its two turns are apart: a logarithm */
+    double relative, spread; /* to the schedule the kernel came with; how far its two orders are apart: a logarithm */
 } trial;
 
 typedef struct {
@@ -110,14 +114,20 @@ static void add_launch(const tuner *t, uint32_t i, dlc_str *out)
     dlc_str_printf(out, " from \"%u\"\n", i);
 }
 
-static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, dlc_str *out)
+/* Schedule i of the batch, from its beginning or from its end. */
+static uint32_t place_of(uint32_t i, uint32_t n, int is_reversed)
+{
+    return is_reversed ? n - 1 - i : i;
+}
+
+static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed, dlc_str *out)
 {
     dlc_str_printf(out, "module @batch for %s after rewrite {\n", t->model->ctx.target->name);
     add_values(t, n, out);
     dlc_str_add(out, "}\n");
     for (uint32_t i = 0; i < n; i++) {
         dlc_kernel_print(t->kernel, 1, out);
-        dlc_str_add(out, batch[i].text);
+        dlc_str_add(out, batch[place_of(i, n, is_reversed)].text);
     }
     dlc_str_add(out, "steps {\n");
     for (uint32_t i = 0; i < n; i++)
@@ -126,14 +136,14 @@ static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, 
 }
 
 /* The batch as an executable; -1: it could not be compiled. */
-static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n)
+static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed)
 {
     dlc_options options = {.size_bytes = sizeof options, .target = t->model->options.target, .machine = t->model->options.machine,
                            .jobs = t->model->options.jobs, .is_temporary = 1, .tuned = ""};
     dlc_model *module = NULL;
     dlc_str text = {0};
     int fd = memfd_create("batch", MFD_CLOEXEC);
-    print_batch(t, batch, n, &text);
+    print_batch(t, batch, n, is_reversed, &text);
     int is_well = fd >= 0 && dlc_model_open_bytes(text.data, text.n, "batch", &options, &module) == DLC_OK;
     is_well = is_well && dlc_model_write_fd(module, "so", fd, "batch") == DLC_OK;
     dlc_model_close(module);
@@ -146,45 +156,81 @@ static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n)
 /* What each schedule takes in a process of its own; false: it ended otherwise. */
 static int measure_once(const tuner *t, int fd, uint32_t n, double *us)
 {
-    double share = (t->deadline - now_s()) / 8;
-    int is_well = t->tuning->measure(t->tuning->user, fd, share < 0.03 ? 0.03 : share > 0.25 ? 0.25 : share, us, n) == DLC_OK;
+    double share = (t->deadline - now_s()) / (4 * ORDERS * TURNS);
+    share = share < LEAST_SECONDS ? LEAST_SECONDS : share > MOST_SECONDS ? MOST_SECONDS : share;
+    int is_well = t->tuning->measure(t->tuning->user, fd, share, us, n) == DLC_OK;
     for (uint32_t i = 0; i < n; i++)
         is_well = is_well && us[i] > 0;
     return is_well;
 }
 
-/* Two turns: a process has its pages where it has them, and what they do to caches is as much as schedules differ by. A batch ends as it
- * begins; where that differs, the machine changed its pace meanwhile, and the turn counts if there is none better. */
-static int measure_turns(const tuner *t, int fd, uint32_t n, measured *found)
+/* A process that ran all schedules of a batch: logarithms of times, to the kernel's own; what that took; how it differs between beginning and
+ * end. */
+typedef struct {
+    double relative[MOST_BATCH], own_us, unevenness;
+} turn;
+
+static int by_unevenness(const void *a, const void *b)
 {
-    double us[MOST_TURNS][MOST_BATCH] = {{0}}, own[MOST_TURNS], unevenness[MOST_TURNS];
-    uint32_t worst = 0, nturns = 0, neven = 0;
-    while (nturns < MOST_TURNS && neven < TURNS) {
-        double *turn = us[nturns];
-        if (!measure_once(t, fd, n, turn))
-            return 0;
-        own[nturns] = (turn[0] + turn[n - 1]) / 2;
-        unevenness[nturns] = fabs(log(turn[0] / turn[n - 1]));
-        neven += unevenness[nturns] <= -log(LEAST_GAIN);
-        worst = unevenness[nturns] > unevenness[worst] ? nturns : worst;
-        nturns++;
-    }
-    uint32_t a = worst == 0 && nturns > TURNS ? 1 : 0, b = a + 1 == worst && nturns > TURNS ? a + 2 : a + 1;
-    for (uint32_t i = 0; i < n; i++) {
-        double one = us[a][i] / own[a], other = us[b][i] / own[b];
-        found->relative[i] = sqrt(one * other);
-        found->spread[i] = fabs(log(one / other));
-    }
-    found->own_us = sqrt(own[a] * own[b]);
+    double x = ((const turn *)a)->unevenness, y = ((const turn *)b)->unevenness;
+    return (x > y) - (x < y);
+}
+
+static int measure_turn(const tuner *t, int fd, uint32_t n, turn *found)
+{
+    double us[MOST_BATCH];
+    if (!measure_once(t, fd, n, us))
+        return 0;
+    found->own_us = (us[0] + us[n - 1]) / 2;
+    found->unevenness = fabs(log(us[0] / us[n - 1]));
+    for (uint32_t i = 0; i < n; i++)
+        found->relative[i] = log(us[i] / found->own_us);
     return 1;
 }
 
-static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
+/* Several turns: a process has its pages where it has them, and what they do to caches is as much as schedules differ by. A batch ends as it
+ * begins; where that differs, the machine changed its pace meanwhile, and the turn counts if there is none better. */
+static int measure_turns(const tuner *t, int fd, uint32_t n, turn *mean)
 {
-    int fd = build_batch(t, batch, n), is_well = fd >= 0 && measure_turns(t, fd, n, found);
+    turn turns[MOST_TURNS];
+    uint32_t nturns = 0, neven = 0;
+    for (; nturns < MOST_TURNS && neven < TURNS; nturns++) {
+        if (!measure_turn(t, fd, n, &turns[nturns]))
+            return 0;
+        neven += turns[nturns].unevenness <= -log(LEAST_GAIN);
+    }
+    qsort(turns, nturns, sizeof *turns, by_unevenness);
+    *mean = (turn){0};
+    for (uint32_t k = 0; k < TURNS; k++) {
+        mean->own_us += turns[k].own_us / TURNS;
+        for (uint32_t i = 0; i < n; i++)
+            mean->relative[i] += turns[k].relative[i] / TURNS;
+    }
+    return 1;
+}
+
+static int measure_order(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed, turn *mean)
+{
+    int fd = build_batch(t, batch, n, is_reversed), is_well = fd >= 0 && measure_turns(t, fd, n, mean);
     if (fd >= 0)
         close(fd);
     return is_well;
+}
+
+/* Both orders: where code lies, and what has run before, is as much again. */
+static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
+{
+    turn orders[ORDERS];
+    for (int k = 0; k < ORDERS; k++)
+        if (!measure_order(t, batch, n, k, &orders[k]))
+            return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double one = orders[0].relative[i], other = orders[1].relative[place_of(i, n, 1)];
+        found->relative[i] = exp((one + other) / ORDERS);
+        found->spread[i] = fabs(one - other);
+    }
+    found->own_us = sqrt(orders[0].own_us * orders[1].own_us);
+    return 1;
 }
 
 /* --- the search --- */
@@ -217,11 +263,13 @@ static uint32_t most_in_batch(const tuner *t)
     return bytes * MOST_BATCH <= BATCH_BYTES ? MOST_BATCH : bytes * LEAST_BATCH >= BATCH_BYTES ? LEAST_BATCH : (uint32_t)(BATCH_BYTES / bytes);
 }
 
-/* The candidates that are new, best first; the batch begins and ends with the kernel's own. */
-static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *batch)
+/* The candidates that are new, best first, behind the fastest so far; the batch begins and ends with the kernel's own. */
+static uint32_t fill_batch(const tuner *t, const dlc_candidate *own, const dlc_candidate *best, dlc_candidates *from, dlc_candidate *batch)
 {
     uint32_t n = 0, most = most_in_batch(t);
     batch[n++] = *own;
+    if (best->text != own->text)
+        batch[n++] = *best;
     if (from->n)
         qsort(from->data, from->n, sizeof *from->data, by_estimate);
     for (uint32_t i = 0; i < from->n && n + 1 < most; i++) {
@@ -249,24 +297,38 @@ static void note_trial(tuner *t, const dlc_candidate *candidate, double relative
     dlc_str_deinit(&kernel);
 }
 
-/* Measures the new ones; *best becomes the fastest. False: there was none that is faster. */
-static int try_batch(tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *best, double *relative)
+/* The fastest so far was measured again, as batch[1], beside the kernel's own, which counts twice: times are put on the scale of all three, and
+ * what is known of it is the mean. */
+static void scale_to(uint32_t n, measured *found, uint32_t *times, double *relative)
+{
+    double apart = log(found->relative[1] / *relative), scale = exp(-apart / 3);
+    for (uint32_t i = 0; i < n; i++)
+        found->relative[i] *= scale;
+    ++*times;
+    *relative *= exp(log(found->relative[1] / *relative) / *times);
+}
+
+/* Measures the new ones; *best becomes the fastest, which was measured so often. False: there was none that is faster. */
+static int try_batch(tuner *t, const dlc_candidate *own, dlc_candidates *from, dlc_candidate *best, uint32_t *times, double *relative)
 {
     dlc_candidate batch[MOST_BATCH];
     measured found;
-    uint32_t n = fill_batch(t, own, from, batch);
+    uint32_t n = fill_batch(t, own, best, from, batch), first = best->text != own->text ? 2 : 1;
     int is_first = t->trials.n == t->first, is_better = 0;
-    if (n < 3 || !measure(t, batch, n, &found))
+    if (n < first + 2 || !measure(t, batch, n, &found))
         return 0;
     if (is_first) {
         t->base_us = found.own_us;
         note_trial(t, own, 1, 0, found.own_us);
     }
-    for (uint32_t i = 1; i + 1 < n; i++) {
+    if (first == 2)
+        scale_to(n, &found, times, relative);
+    for (uint32_t i = first; i + 1 < n; i++) {
         note_trial(t, &batch[i], found.relative[i], found.spread[i], found.own_us);
         if (found.relative[i] < *relative) {
             *relative = found.relative[i];
             *best = batch[i];
+            *times = 1;
             is_better = 1;
         }
     }
@@ -297,6 +359,7 @@ static double confirmed(tuner *t, const dlc_candidate *own, const dlc_candidate 
 static int search(tuner *t, const dlc_candidate *own, dlc_candidate *best, double *relative)
 {
     dlc_candidates next, near;
+    uint32_t times = 1; /* that the best one was measured */
     *best = *own;
     *relative = 1;
     dlc_choose_candidates(t->kernel, own->schedule->target, t->arena, &next);
@@ -304,7 +367,7 @@ static int search(tuner *t, const dlc_candidate *own, dlc_candidate *best, doubl
         dlc_choose_neighbours(t->kernel, best->schedule, t->arena, &near);
         add_all(&next, &near, t->arena);
         count_threads(t, &next);
-        if (!try_batch(t, own, &next, best, relative))
+        if (!try_batch(t, own, &next, best, &times, relative))
             break;
         next.n = 0;
     } while (now_s() < t->deadline);
@@ -412,32 +475,46 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How far apart two schedules must be, as a logarithm, to be told apart. */
-static double least_distance(const tuner *t)
+/* How far apart two of the kernel's schedules must be, as a logarithm, to be told apart; trials [first, end) are the kernel's. */
+static double least_distance(const tuner *t, uint32_t first, uint32_t end)
 {
-    double least = -log(LEAST_GAIN), *spreads = dlc_new_array(t->model->notes, double, t->trials.n + 1);
-    for (uint32_t i = 0; i < t->trials.n; i++)
-        spreads[i] = t->trials.data[i].spread;
-    qsort(spreads, t->trials.n, sizeof *spreads, by_size);
-    double repeated = t->trials.n ? spreads[(uint32_t)(REPEATED * (t->trials.n - 1))] : 0;
+    uint32_t n = end - first;
+    double least = -log(LEAST_GAIN), *spreads = dlc_new_array(t->model->notes, double, n);
+    for (uint32_t i = 0; i < n; i++)
+        spreads[i] = t->trials.data[first + i].spread;
+    qsort(spreads, n, sizeof *spreads, by_size);
+    double repeated = spreads[(uint32_t)(REPEATED * (n - 1))];
     return repeated > least ? repeated : least;
 }
 
-/* Kendall's tau of estimates and measured times over pairs of one kernel's schedules that measuring tells apart: those ranked alike, less
- * those that are not, of all. */
-static double rank_correlation(const tuner *t)
+typedef struct {
+    double npairs, nagreeing;
+} ranking;
+
+static void rank_pairs(const tuner *t, uint32_t first, uint32_t end, double least, ranking *sum)
 {
-    double least = least_distance(t), npairs = 0, nagreeing = 0;
-    for (uint32_t i = 0; i < t->trials.n; i++)
-        for (uint32_t j = i; j-- > 0 && t->trials.data[j].kernel == t->trials.data[i].kernel;) {
+    for (uint32_t i = first; i < end; i++)
+        for (uint32_t j = first; j < i; j++) {
             const trial *a = &t->trials.data[i], *b = &t->trials.data[j];
             double apart = (a->estimate_us - b->estimate_us) * (a->relative - b->relative);
             if (fabs(log(a->relative / b->relative)) <= least)
                 continue;
-            npairs++;
-            nagreeing += apart > 0 ? 1 : apart < 0 ? -1 : 0;
+            sum->npairs++;
+            sum->nagreeing += apart > 0 ? 1 : apart < 0 ? -1 : 0;
         }
-    return npairs > 0 ? nagreeing / npairs : 0;
+}
+
+/* Kendall's tau of estimates and measured times over pairs of one kernel's schedules: those ranked alike, less those that are not, of all. Of
+ * pairs that measuring tells apart, or of any. */
+static double rank_correlation(const tuner *t, int is_any)
+{
+    ranking sum = {0};
+    for (uint32_t first = 0, end; first < t->trials.n; first = end) {
+        for (end = first; end < t->trials.n && t->trials.data[end].kernel == t->trials.data[first].kernel;)
+            end++;
+        rank_pairs(t, first, end, is_any ? 0 : least_distance(t, first, end), &sum);
+    }
+    return sum.npairs > 0 ? sum.nagreeing / sum.npairs : 0;
 }
 
 static dlc_status tune_all(tuner *t)
@@ -452,7 +529,8 @@ static dlc_status tune_all(tuner *t)
         DLC_TRY(tune_kernel(t, list[i].kernel, list[i].nlaunches, (end - now_s()) * list[i].weight / left));
         left -= list[i].weight;
     }
-    t->result->kendall = rank_correlation(t);
+    t->result->kendall = rank_correlation(t, 0);
+    t->result->kendall_of_all = rank_correlation(t, 1);
     return DLC_OK;
 }
 

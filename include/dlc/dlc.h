@@ -238,7 +238,7 @@ typedef struct {
     const char *kernel, *schedule; /* texts, until the call returns */
     double estimate_us, measured_us;
     double own_us; /* measured in the same run: of the schedule that the kernel came with */
-    double spread; /* |log| of measured_us / own_us in one process over that in another: what measuring may be off by */
+    double spread; /* |log| of measured_us / own_us in one order of schedules over that in the other: what measuring may be off by */
 } dlc_trial;
 typedef struct {
     size_t size_bytes; /* sizeof(dlc_tuning) */
@@ -253,7 +253,8 @@ typedef struct {
     const char *file; /* of the model, until it is closed */
     uint32_t nkernels, nmeasured, ncandidates, nbetter; /* kernels: all, measured, of which a better schedule was found */
     double before_us, after_us; /* of all launches of kernels that were measured */
-    double kendall; /* tau, -1 to 1, of estimates and measured times: of pairs further apart than 3 % and nine spreads of ten */
+    double kendall; /* tau, -1 to 1, of estimates and measured times: of pairs further apart than 3 % and nine of ten of their kernel's spreads */
+    double kendall_of_all; /* the same of all pairs, many of which differ by what measuring is off by */
 } dlc_tuned;
 DLC_API DLC_NODISCARD dlc_status dlc_model_tune(dlc_model *model, const dlc_tuning *tuning, dlc_tuned *result);
 
