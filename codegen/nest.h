@@ -489,9 +489,6 @@ void dlc_turn_rows_begin(dlc_nest *nest, uint32_t nrows);
 int dlc_turn_woven_begin(dlc_nest *nest, uint32_t loop, int64_t count);
 int dlc_turn_waits(dlc_nest *nest, uint32_t stage, const dlc_expr *index, dlc_val value, uint32_t width);
 void dlc_turn_rows_end(dlc_nest *nest);
-/* codegen/cut.c: the points at which the loop of lanes n over the span is cut, in order; returns how many, at most DLC_MOST_TURNS. */
-enum { DLC_MOST_TURNS = 64 };
-uint32_t dlc_cut_lanes(dlc_nest *nest, uint32_t n, const dlc_span *span, int64_t *turns);
 /* Lane loop over [lo, hi) of `axis`: body is called once in a loop over full vectors and once masked for the rest. */
 typedef void (*dlc_lane_body)(dlc_nest *nest, void *ctx);
 void dlc_lanes_loop(dlc_nest *nest, uint32_t axis, dlc_expr lo, dlc_expr hi, uint32_t width, dlc_lane_body body, void *ctx);

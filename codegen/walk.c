@@ -8,6 +8,7 @@
  *   columns  whole panels, then what is left over with lanes masked.
  */
 #include "codegen/nest.h"
+#include "ir/schedule/resolve.h"
 
 #include <assert.h>
 
@@ -646,12 +647,21 @@ static uint32_t width_of_piece(const dlc_nest *nest, uint32_t n, int64_t length)
     return is_map && length * DLC_BORDER <= node_of(nest, n)->tile ? 1 : (uint32_t)node_of(nest, n)->tile;
 }
 
+/* The points at which the loop over the span is cut. */
+static uint32_t find_turns(const dlc_nest *nest, uint32_t n, const dlc_span *s, int64_t *turns)
+{
+    int64_t lo, hi;
+    if (!dlc_expr_is_int(nest->kernel->pool, s->lo, &lo) || !dlc_expr_is_int(nest->kernel->pool, s->hi, &hi))
+        return 0;
+    return dlc_schedule_turns(nest->schedule, nest->kernel, n, lo, hi, nest->arena, turns);
+}
+
 static void walk_lanes(dlc_nest *nest, uint32_t n)
 {
     const dlc_schedule_node *node = node_of(nest, n);
     dlc_span s = dlc_walk_span(nest, n);
     int64_t turns[DLC_MOST_TURNS];
-    uint32_t nturns = dlc_cut_lanes(nest, n, &s, turns);
+    uint32_t nturns = find_turns(nest, n, &s, turns);
     if (node->count > 1 && (s.length < 0 || s.length >= node->tile * node->count))
         s.lo = walk_partials(nest, n, &s);
     if (walk_rest_together(nest, n, &s))

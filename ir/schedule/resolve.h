@@ -19,6 +19,14 @@ int dlc_reads_may_take(const dlc_kernel *kernel, const dlc_reads *reads, uint32_
 /* The map that stores where the stage may lie until then, being the last to read it; DLC_NO_STAGE: there is none. Homes are known. */
 uint32_t dlc_schedule_output_for(const dlc_schedule *schedule, const dlc_reads *reads, uint32_t s);
 
+/* ir/schedule/turns.c: the points at which the loop of lanes n over [lo, hi) of its axis is cut, in order; returns how many, at most
+ * DLC_MOST_TURNS. `kernel` is the schedule's or a copy of it. */
+enum { DLC_MOST_TURNS = 64 };
+uint32_t dlc_schedule_turns(const dlc_schedule *schedule, const dlc_kernel *kernel, uint32_t n, int64_t lo, int64_t hi, dlc_arena *arena,
+                            int64_t *turns);
+/* marks[id] = 1 for every expression that the stage computes in the piece [lo, hi) of the axis: of choices that the piece decides one side. */
+uint8_t *dlc_stage_piece_marks(const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis, int64_t lo, int64_t hi, dlc_arena *arena);
+
 /* ir/schedule/verify.c, in this order: the tree by itself, before homes are known; order and places; memory. */
 DLC_NODISCARD dlc_status dlc_schedule_verify_tree(dlc_schedule *schedule, dlc_diag *diag);
 DLC_NODISCARD dlc_status dlc_schedule_verify_reads(dlc_schedule *schedule, const dlc_reads *reads, dlc_diag *diag);

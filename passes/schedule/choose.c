@@ -62,7 +62,7 @@ static int is_arithmetic(const dlc_expr_node *node)
     return node->dtype != DLC_I64 && node->dtype != DLC_BOOL && node->op != DLC_EXPR_LOAD;
 }
 
-static double work_of(const dlc_chooser *c, const uint8_t *marks)
+double dlc_choose_work(const dlc_chooser *c, const uint8_t *marks, const double *share)
 {
     const dlc_pool *pool = c->kernel->pool;
     uint32_t words;
@@ -71,7 +71,7 @@ static double work_of(const dlc_chooser *c, const uint8_t *marks)
     for (dlc_expr id = 1; id < pool->nodes.n; id++) {
         const dlc_expr_node *node = dlc_node_of(pool, id);
         if (marks[id] && is_arithmetic(node) && dlc_exprs[node->op].cost)
-            work += dlc_exprs[node->op].cost * points_of(c, axes + (size_t)id * words);
+            work += dlc_exprs[node->op].cost * points_of(c, axes + (size_t)id * words) * (share ? share[id] : 1);
     }
     return work;
 }
@@ -96,7 +96,7 @@ static void note_stage(dlc_chooser *c, uint32_t s, const dlc_ranges *ranges)
     const uint8_t *marks = dlc_stage_marks(c->kernel, stage, c->arena);
     double points = dlc_choose_points(c, &stage->axes) * dlc_choose_points(c, &stage->reduce);
     dlc_contraction form;
-    c->work[s] = work_of(c, marks);
+    c->work[s] = dlc_choose_work(c, marks, NULL);
     if (stage->reduce.n) /* a scale is multiplied by once, behind the sum */
         c->work[s] += dlc_contraction_of(c->kernel, stage, c->arena, &form) && form.scale ? 0 : points;
     uint32_t n = pool->nodes.n; /* the pool grows by offsets */

@@ -65,6 +65,8 @@ uint32_t dlc_choose_width(const dlc_chooser *chooser, uint32_t least_bytes);
  * part or several, by fewer vectors if need be. */
 int64_t dlc_choose_panel(const dlc_chooser *chooser, uint32_t elem_bytes, int64_t *nv);
 
+/* Flops of what is marked, each expression once per point of the axes that it depends on; share (or NULL): of these points, by expression. */
+double dlc_choose_work(const dlc_chooser *chooser, const uint8_t *marks, const double *share);
 /* Facts, roots and places: all that choices of trees rest on. */
 void dlc_choose_start(dlc_chooser *chooser, dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 /* Facts only: extents, accesses, work; no schedule. */
@@ -210,6 +212,8 @@ double dlc_choose_over_threads(double unit_cycles, double begun_cycles, double g
 double dlc_estimate_beside(double a, double b);
 /* The same by another exponent: the larger, the less of the shorter is waited for. */
 double dlc_estimate_hiding(double a, double b, double exponent);
+/* The stage's work in a loop of lanes that is cut where conditions over its axis change (estimate_pieces.c). */
+double dlc_estimate_pieces(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t lanes, uint32_t stage);
 /* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */
 double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* Cycles that the contraction at this leaf, which computes for so many, waits for factors that come by again (estimate_again.c). is_blind: from

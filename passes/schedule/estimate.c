@@ -239,6 +239,23 @@ static int is_of_panels(const estimator *e, uint32_t s, uint32_t lane)
     return found;
 }
 
+/* Lanes of one vector of the stage's values, and no more. */
+static uint32_t least_width(const estimator *e, uint32_t s, uint32_t width)
+{
+    uint32_t whole = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
+    return whole && width > whole ? whole : width;
+}
+
+/* Lanes whose work takes as long as the vector's: where a vector takes several steps, a part of it takes as few as it has. */
+static uint32_t paid_width(const estimator *e, uint32_t s, uint32_t width)
+{
+    uint32_t whole = e->schedule->target->vector_bytes, step = (uint32_t)e->schedule->target->machine->step_bytes;
+    uint32_t bytes = width * (uint32_t)dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
+    if (!step || step >= whole || bytes >= whole)
+        return width;
+    return width * whole / (bytes > step ? bytes : step);
+}
+
 /* Of a panel, an element. */
 static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
 {
@@ -255,11 +272,11 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
 {
     const dlc_stage *stage = &e->c.kernel->stages.data[s];
     double points = dlc_choose_points(&e->c, &stage->axes), run = (double)e->c.extent[lane];
-    double computing = e->c.work[s] / width * lane_share(e);
+    double computing = e->c.work[s] / (has_vectors(e) ? paid_width(e, s, width) : width) * lane_share(e);
     if (e->schedule->homes[s].layout.nparts)
         return points * panel_cycles(e, s, lane, width) + computing;
-    double vectors = (double)(((int64_t)run + width - 1) / width);
-    return points / run * (DLC_RUN_CYCLES + vectors * DLC_VECTOR_CYCLES * (is_together(e, s, lane) ? 1 : width)) + computing;
+    double vectors = (double)(((int64_t)run + width - 1) / width), paid = (double)width / paid_width(e, s, width);
+    return points / run * (DLC_RUN_CYCLES + vectors * DLC_VECTOR_CYCLES * (is_together(e, s, lane) ? paid : width)) + computing;
 }
 
 static double products_per_cycle(const dlc_target *target, dlc_dot row, double width)
@@ -319,23 +336,6 @@ static uint32_t axis_inside(const estimator *e, uint32_t leaf, uint32_t lanes, i
         return DLC_NO_AXIS;
     *points = dlc_schedule_most_points(e->schedule, inner);
     return node_at(e, inner)->axis;
-}
-
-/* Lanes of one vector of the stage's values, and no more. */
-static uint32_t least_width(const estimator *e, uint32_t s, uint32_t width)
-{
-    uint32_t whole = e->schedule->target->vector_bytes / dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
-    return whole && width > whole ? whole : width;
-}
-
-/* Lanes whose work takes as long as the vector's: where a vector takes several steps, a part of it takes as few as it has. */
-static uint32_t paid_width(const estimator *e, uint32_t s, uint32_t width)
-{
-    uint32_t whole = e->schedule->target->vector_bytes, step = (uint32_t)e->schedule->target->machine->step_bytes;
-    uint32_t bytes = width * (uint32_t)dlc_dtype_bytes(e->c.kernel->stages.data[s].dtype[0]);
-    if (!step || step >= whole || bytes >= whole)
-        return width;
-    return width * whole / (bytes > step ? bytes : step);
 }
 
 /* The unrolled loop over neighbours whose windows share elements, around loops over those; or DLC_ROOT_NODE. */
@@ -490,6 +490,7 @@ static double leaf_cycles(estimator *e, uint32_t leaf)
         width = width < 1 ? 1 : width;
     }
     if (node->stage >= e->schedule->nstages && loop != DLC_ROOT_NODE) {
+        e->c.work[node->stage] = dlc_estimate_pieces(&e->c, e->schedule, loop, node->stage); /* maps wait for memory, whatever they choose */
         double copying = copy_cycles(e, node->stage, lane, width);
         return has_vectors(e) ? copying + loop_cycles(e, leaf, loop, width, copying) : copying;
     }

@@ -4,6 +4,8 @@
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
+#include <math.h>
+
 /* The schedule of the graph's last kernel contains this. */
 static const struct {
     const char *text, *target, *part;
@@ -433,6 +435,24 @@ START_TEST(vectors_follow_the_machine)
 }
 END_TEST
 
+/* What is copied of parts of an array is chosen from them where two vectors a step are on both sides of a seam, and nowhere else. */
+#define PARTS_OF_64(x) "kernel @f(a: f32[98,64], b: f32[98,16], c: f32[98,16], d: f32[98,16], w: f32[64,16]@const) -> (y: f32[98,16]) {\n" \
+                       "  axis i=98, j=16, k=64\n  y[i,j] = sum(k) w[k, j] * (" x ")\n}\n"
+#define FOUR PARTS_OF_64("1.0 + select(k < 16, b[i, k if k < 16], select(k < 32, c[i, k - 16 if 16 <= k and k < 32],\n" \
+                         "    select(k < 48, d[i, k - 32 if 32 <= k and k < 48], a[i, k - 48 if 48 <= k])))")
+#define ONE PARTS_OF_64("1.0 + a[i, k]")
+#define COPIED(lanes) "schedule x86-64-v4 {\n  copy rows = y.left [i, k]\n  par i:14 {\n    for i, lane " lanes " {\n      rows in scratch\n    }\n" \
+                      "    for j:16 {\n      y = dot fma i x j over [k]\n    }\n  }\n}\n"
+START_TEST(pieces_choose_nothing)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    double one = fitted_us(ONE, COPIED("k:16"), arena), four = fitted_us(FOUR, COPIED("k:16"), arena);
+    ck_assert_double_lt(fabs(four / one - 1), 0.02);
+    ck_assert_double_gt(fitted_us(FOUR, COPIED("k:16 x 2"), arena), 1.05 * fitted_us(ONE, COPIED("k:16 x 2"), arena));
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Sums of a long tile are stored in one burst: short products go by lower tiles, where estimates were fitted. */
 START_TEST(heights_follow_the_machine)
 {
@@ -667,6 +687,7 @@ int main(void)
     tcase_add_test(tcase, candidates_leave_no_trace);
     tcase_add_loop_test(tcase, estimates_rank_schedules, 0, sizeof ranked / sizeof *ranked);
     tcase_add_loop_test(tcase, fitted_estimates_rank_schedules, 0, sizeof zen4 / sizeof *zen4);
+    tcase_add_test(tcase, pieces_choose_nothing);
     tcase_add_test(tcase, short_rows_come_by_for_nothing);
     tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
     tcase_add_test(tcase, recurrences_are_serial);
