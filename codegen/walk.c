@@ -4,13 +4,14 @@
  *
  *   rows     are cut into near-equal heights, so that none is a remainder of a few; what depends on the height is emitted once
  *            for each. Where the number of rows is a symbol, the last tile takes the next larger of a few heights and repeats
- *            its last row (the repeated stores write the same values).
+ *            its last row (the repeated stores write the same values). Of blocks it has what they leave over.
  *   columns  whole panels, then what is left over with lanes masked.
  */
 #include "codegen/nest.h"
 #include "ir/schedule/resolve.h"
 
 #include <assert.h>
+#include <string.h>
 
 static void walk(dlc_nest *nest, uint32_t n);
 
@@ -343,19 +344,76 @@ static void walk_height(dlc_nest *nest, uint32_t n, uint32_t from, uint32_t to, 
     }
 }
 
-/* A number of rows that only the run knows: full tiles, and a few heights for the last one. */
+enum { MOST_RESTS = 3 };
+
+static int64_t *end_of(int64_t *list, int64_t *end, int64_t value)
+{
+    for (int64_t *at = list; at < end; at++)
+        if (*at == value)
+            return end;
+    *end = value;
+    return end + 1;
+}
+
+/* How many points loop n runs over, of all that this may be; 0: it is not known. Loops around it over its axis cut all of that plainly. */
+static uint32_t lengths_of(const dlc_nest *nest, uint32_t n, int64_t lengths[MOST_RESTS])
+{
+    const dlc_schedule_node *node = node_of(nest, n);
+    uint32_t outer = dlc_schedule_loop_over(nest->schedule, dlc_schedule_parent(nest->schedule, n), node->axis);
+    dlc_expr extent = nest->kernel->axes.data[node->axis].extent;
+    int64_t of_outer[MOST_RESTS], found[2 * MOST_RESTS], *end = found;
+    if (outer == DLC_ROOT_NODE)
+        return nest->schedule->ranges[n].size == extent && dlc_expr_is_int(nest->kernel->pool, extent, &lengths[0]);
+    if (has_dot(nest, outer + 1, node_of(nest, outer)->end, outer, 0))
+        return 0;
+    int64_t tile = node_of(nest, outer)->tile;
+    uint32_t nouter = lengths_of(nest, outer, of_outer);
+    for (uint32_t i = 0; i < nouter; i++) {
+        if (of_outer[i] >= tile)
+            end = end_of(found, end, tile);
+        if (of_outer[i] % tile)
+            end = end_of(found, end, of_outer[i] % tile);
+    }
+    if (end - found > MOST_RESTS)
+        return 0;
+    memcpy(lengths, found, (size_t)(end - found) * sizeof *found);
+    return (uint32_t)(end - found);
+}
+
+/* What tiles of m rows may leave over, most first, behind m itself; a 0 ends the list. False: that is not known. */
+static int find_rests(const dlc_nest *nest, uint32_t n, int64_t m, int64_t heights[MOST_RESTS + 2])
+{
+    int64_t lengths[MOST_RESTS];
+    uint32_t nlengths = lengths_of(nest, n, lengths);
+    int64_t *end = heights;
+    *end++ = m;
+    for (uint32_t i = 0; i < nlengths; i++)
+        end = lengths[i] % m ? end_of(heights, end, lengths[i] % m) : end;
+    for (int64_t *a = heights; a < end; a++)
+        for (int64_t *b = a + 1; b < end; b++)
+            if (*b > *a) {
+                int64_t swapped = *a;
+                *a = *b, *b = swapped;
+            }
+    *end = 0;
+    return nlengths > 0;
+}
+
+/* A number of rows that only the run knows: full tiles, and a few heights for the last one; its own, where blocks leave over so many. */
 static void walk_symbolic_heights(dlc_nest *nest, uint32_t n, uint32_t from, uint32_t to, dlc_expr end)
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr left = dlc_sub(pool, end, nest->tiles[node_of(nest, n)->axis].first), limit = dlc_addi(pool, end, -1);
-    uint32_t m = (uint32_t)node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0};
-    walk_height(nest, n, from, to, m, dlc_le(pool, i64(nest, m), left), 0);
-    for (uint32_t i = 0; heights[i]; i++) {
-        uint32_t most = heights[i] < m ? heights[i] : m - 1; /* full tiles are done: sums that go on would count twice */
-        if (most <= heights[i + 1])
+    int64_t m = node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0}, rests[MOST_RESTS + 2];
+    int is_known = find_rests(nest, n, m, rests);
+    const int64_t *list = is_known ? rests + 1 : heights;
+    walk_height(nest, n, from, to, (uint32_t)m, dlc_le(pool, i64(nest, m), left), 0);
+    for (uint32_t i = 0; list[i]; i++) {
+        int64_t most = list[i] < m ? list[i] : m - 1; /* full tiles are done: sums that go on would count twice */
+        if (most <= list[i + 1])
             continue; /* the next height covers it */
-        dlc_expr fits = dlc_and(pool, dlc_le(pool, left, i64(nest, most)), dlc_lt(pool, i64(nest, heights[i + 1]), left));
-        walk_height(nest, n, from, to, heights[i], fits, limit);
+        dlc_expr fits = dlc_and(pool, dlc_le(pool, left, i64(nest, most)), dlc_lt(pool, i64(nest, list[i + 1]), left));
+        walk_height(nest, n, from, to, (uint32_t)list[i], fits, is_known ? 0 : limit);
     }
 }
 

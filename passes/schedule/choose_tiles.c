@@ -81,6 +81,24 @@ static int64_t tile_height(const tiles *t)
     return most;
 }
 
+static int64_t tiles_of(int64_t rows, int64_t height)
+{
+    return (rows + height - 1) / height;
+}
+
+/* So many rows in so many blocks: of whole tiles, but for the last block, or of near-equal ones, where those are no more tiles and the others would
+ * leave a part of one over, which takes as long as a tile. */
+static void cut_evenly(tiles *t, int64_t rows, int64_t blocks)
+{
+    t->t = tiles_of(tiles_of(rows, blocks), t->m) * t->m;
+    blocks = tiles_of(rows, t->t);
+    int64_t equal = tiles_of(rows, blocks), rest = rows % t->t, ntiles = rows / t->t * (t->t / t->m) + tiles_of(rest, t->m);
+    if (rest % t->m && blocks * tiles_of(equal, t->m) <= ntiles) {
+        t->m = tiles_of(equal, tiles_of(equal, t->m));
+        t->t = equal;
+    }
+}
+
 /* As many rows as leave units enough and fit the scratch, in blocks of nearly one height that are multiples of the tile's. */
 static void choose_heights(tiles *t)
 {
@@ -92,9 +110,7 @@ static void choose_heights(tiles *t)
     double block = wanted < fits ? wanted : fits;
     block = block < (double)t->m ? (double)t->m : block > rows ? rows : block;
     if (dlc_choose_are_known(t->c, &t->rows)) {
-        int64_t blocks = (int64_t)ceil(rows / block);
-        t->t = ((int64_t)rows + blocks - 1) / blocks;
-        t->t = (t->t + t->m - 1) / t->m * t->m;
+        cut_evenly(t, (int64_t)rows, (int64_t)ceil(rows / block));
         if (t->t > t->m && (double)t->t > fits)
             t->t -= t->m;
     } else { /* sizes that people feed are multiples of powers of two: no short last block, and several of few rows */
@@ -103,6 +119,16 @@ static void choose_heights(tiles *t)
         int64_t tiles_of_block = (t->t + t->m - 1) / t->m;
         t->m = (t->t + tiles_of_block - 1) / tiles_of_block;
     }
+}
+
+/* A block of one tile would have no loop inside. */
+static void take_two_tiles(tiles *t)
+{
+    double rows = dlc_choose_points(t->c, &t->rows);
+    if (dlc_choose_are_known(t->c, &t->rows) && rows > 2.0 * (double)t->m)
+        cut_evenly(t, (int64_t)rows, tiles_of((int64_t)rows, 2 * t->m));
+    if (t->t <= t->m)
+        t->t = 2 * t->m;
 }
 
 /* Rows gathered past borders, of a convolution: by itself it has taller tiles and shares them out better. */
@@ -243,7 +269,7 @@ int dlc_choose_tiles(dlc_chooser *c)
         return 0;
     choose_heights(&t);
     if (t.m < 2 || t.t <= t.m)
-        t.t = 2 * t.m;
+        take_two_tiles(&t);
     build(&t);
     return 1;
 }

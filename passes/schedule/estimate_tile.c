@@ -36,6 +36,8 @@ typedef struct {
     piece data[64];
     uint32_t n;
     double covered; /* points of the axis, each once */
+    int is_uneven;  /* loops left something over, so pieces have several lengths; */
+    int is_region;  /* which code does not know, being those of what other axes' blocks need */
 } pieces;
 
 static void add(pieces *list, double size, double count)
@@ -70,27 +72,44 @@ static double height_of_rest(double rest, double tile)
     return tile;
 }
 
-/* Loop n and those over its axis around it cut the axis into these; its own pieces are near equal where all that it cuts are alike, or
- * blocks of whole tiles but for the last, which is taken for one of near-equal tiles, too; else they are whole but for the last. */
-static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, int is_even)
+/* What the loops around n leave of its axis, none of which is over it: all of it, or blocks of the points that are needed there, once that is
+ * known. */
+static pieces blocks_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis)
+{
+    pieces blocks = {.covered = axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis]};
+    int64_t size;
+    if (n == DLC_ROOT_NODE || !schedule->ranges || !dlc_expr_is_int(c->kernel->pool, schedule->ranges[n].size, &size) || size < 1 ||
+        (double)size > blocks.covered)
+        size = (int64_t)blocks.covered;
+    add(&blocks, (double)size, floor(blocks.covered / (double)size));
+    add(&blocks, fmod(blocks.covered, (double)size), 1);
+    blocks.is_uneven = blocks.is_region = blocks.n > 1;
+    return blocks;
+}
+
+/* How a loop cuts what it runs over: a plain one into whole pieces but for the last; rows of register tiles into near-equal ones, where it is known
+ * how much that is; columns at multiples of their width (codegen/walk.c). */
+typedef enum { CUTS_PLAINLY, CUTS_ROWS, CUTS_COLUMNS } cutting;
+
+/* Loop n and those over its axis around it cut the axis into these. */
+static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis, cutting how)
 {
     pieces from = {0}, to = {0};
-    if (n == DLC_ROOT_NODE) {
-        to.covered = axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis];
-        add(&to, to.covered, 1);
-        return to;
-    }
+    if (n == DLC_ROOT_NODE)
+        return blocks_of(c, schedule, n, axis);
     uint32_t outer = dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), axis);
     double tile = (double)schedule->nodes.data[n].tile;
-    from = pieces_of(c, schedule, outer, axis, 0);
+    from = outer == DLC_ROOT_NODE ? blocks_of(c, schedule, n, axis) : pieces_of(c, schedule, outer, axis, CUTS_PLAINLY);
     to.covered = from.covered;
-    double block = outer == DLC_ROOT_NODE ? tile : (double)schedule->nodes.data[outer].tile;
-    int is_balanced = is_even && (from.n == 1 || fmod(block, tile) == 0);
+    to.is_uneven = from.is_uneven;
+    to.is_region = from.is_region;
+    int is_balanced = how == CUTS_ROWS && !from.is_uneven;
     for (uint32_t i = 0; i < from.n; i++) {
         double size = from.data[i].size, count = from.data[i].count, times = ceil(size / tile);
+        to.is_uneven |= size > tile && fmod(size, tile) > 0;
         double height = is_balanced ? ceil(size / times) : tile;
         double whole = is_balanced ? size - times * (height - 1) : floor(size / tile), rest = size - whole * tile;
-        if (!is_even && fmod(size, tile) > 0 && (from.n > 1 || count > 1)) {
+        if (how == CUTS_COLUMNS && fmod(size, tile) > 0 && (from.n > 1 || count > 1)) {
             add(&to, tile, count * (size > tile ? tiles_touched(size, tile) : 1));
             continue;
         }
@@ -98,7 +117,7 @@ static pieces pieces_of(const dlc_chooser *c, const dlc_schedule *schedule, uint
         if (is_balanced)
             add(&to, height - 1, count * (times - whole));
         else if (rest > 0)
-            add(&to, is_even ? height_of_rest(rest, tile) : rest, count);
+            add(&to, how == CUTS_ROWS && from.is_region ? height_of_rest(rest, tile) : rest, count);
     }
     return to;
 }
@@ -329,8 +348,8 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     const dlc_schedule_node *node = &schedule->nodes.data[leaf];
     const dlc_stage *stage = &c->kernel->stages.data[node->stage];
     dlc_contraction form;
-    pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, 1);
-    pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, 0);
+    pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, CUTS_ROWS);
+    pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, CUTS_COLUMNS);
     tile_facts t = facts_of(c, (dlc_dot)node->row, stage->dtype[0]);
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;

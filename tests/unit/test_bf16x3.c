@@ -59,7 +59,7 @@ static const char *const graphs[] = {
     "in x 3,5,64; const w 64,24; m = matmul x w; y = tanh m; out y",
     "in x 3,5,64; const w 3,64,24; y = matmul x w; out y",
     "in x n,40; const w 40,24; y = matmul x w; out y",
-    "in x 2,8,9,9; const v 64,8,3,3; const w 200,64,1,1; p = conv x v strides=2,2 nhwc; c = conv p w nhwc; y = relu c; out y",
+    "in x 2,8,9,9; const v 64,8,3,3; const w 304,64,1,1; p = conv x v strides=2,2 nhwc; c = conv p w nhwc; y = relu c; out y",
     "in x 1,16,9,8; const v 32,16,1,1; const w 20,32,3,3; const b 20,1,1; in z 1,20,5,4; p = conv x v nhwc; "
     "c = conv p w pads=1,1,1,1 strides=2,2 nhwc; s = add c b; r = add s z; y = relu r; out y",
     "in x 1,8,6,7; const v 32,8,1,1; const w 24,32,3,3; p = conv x v nhwc; c = conv p w pads=2,0,1,3 dilations=2,1 nhwc; y = abs c; out y",

@@ -354,6 +354,8 @@ static const struct {
     {STEM, STEM_TILES("par (oh, ow):7, oc:16"), STEM_TILES("par (oh, ow):14, oc:16")},          /* rows' addresses fill the registers */
     {STEM, STEM_TILES("par (oh, ow):14, oc:32"), STEM_LANES},                                   /* elements spread before the lanes */
     {DEPTHWISE, NEIGHBOURS("32"), NEIGHBOURS("64")},                                            /* half of the second step is nothing */
+    {DEEP(84, 1024, 96), LONG_TILES("par i:28, j:16, for i:13"), LONG_TILES("par i:56, j:16, for i:28, i:13")}, /* 2 rows of 28 are left over */
+    {DEEP(98, 256, 160), LONG_TILES("par i:14, j:96, for j:48, j:16"), LONG_TILES("par i:14, j:80, for j:32")}, /* 48 and 16 columns of 64 */
 };
 
 static double fitted_us(const char *kernel_text, const char *schedule_text, dlc_arena *arena)
