@@ -11,6 +11,9 @@
 #define TARGET "aarch64"
 #endif
 
+#define UNEVEN \
+    "kernel @mm(x: f32[49,24], w: f32[24,40], b: f32[40]) -> (y: f32[49,40]) {\n  axis i=49, j=40, k=24\n" \
+    "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = max(0.0, b[j] + a)\n}\n"
 #define MATMUL \
     "kernel @mm(x: f32[m,96], w: f32[96,40], b: f32[40]) -> (y: f32[m,40]) {\n  axis i=m, j=40, k=96\n" \
     "  a[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = max(0.0, b[j] + a)\n}\n"
@@ -87,6 +90,10 @@ static const struct {
      "  par i:8, lane i:8 {\n    for j {\n      h in reg\n    }\n    for j {\n      e in scratch\n      l in reg\n    }\n"
      "    for j {\n      y\n    }\n  }\n"},
     {MATMUL, "  par i:6, j:16 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
+    /* blocks of rows leave over what register tiles of their own height take: 49 by 21 and 6, and by 28, 21 and 6 */
+    {UNEVEN, "  par i:21, j:16, for i:6 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
+    {UNEVEN, "  par i:28, j:16, for i:21, i:6 {\n    a = dot fma i x j over [k] in reg\n    as a {\n      y\n    }\n  }\n"},
+    {UNEVEN, "  par i:20 {\n    for k:16, j:16, i:6 {\n      a = dot fma i x j over [k] in scratch\n    }\n    for i, lane j:8 {\n      y\n    }\n  }\n"},
     {MATMUL, /* the sum in pieces, which meet in scratch */
      "  par i:12 {\n    for k:32, j:16, i:6 {\n      a = dot fma i x j over [k] in scratch\n    }\n    for i, lane j:8 {\n      y\n"
      "    }\n  }\n"},
