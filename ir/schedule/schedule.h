@@ -362,7 +362,7 @@ dlc_expr dlc_looked_up(const dlc_target *target, const dlc_kernel *kernel, dlc_e
 /* How long a row of elements of 32 bits may be for `width` lanes to pick theirs from registers that hold all of it; 0: they cannot. */
 uint32_t dlc_longest_row(const dlc_target *target, uint32_t width);
 
-/* A loop of vectors is cut where an index turns (codegen/cut.c). A piece of this share of a vector or less goes by points, if a map is all
+/* A loop of vectors is cut where an index turns (ir/schedule/turns.c). A piece of this share of a vector or less goes by points, if a map is all
  * there is in the loop. */
 enum { DLC_BORDER = 4 };
 

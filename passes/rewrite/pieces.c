@@ -4,7 +4,7 @@
  *
  *     x[max(min(i - 3, 55), 0)]     becomes     x[select(i < 4, 0, select(i < 59, i - 3, 55))]
  *
- * Loops of vectors are cut where such a choice turns (codegen/cut.c), and what one piece reads lies together. What rounds, as the index
+ * Loops of vectors are cut where such a choice turns (ir/schedule/turns.c), and what one piece reads lies together. What rounds, as the index
  * of a resized image does, is often a single piece. Pieces are found by the index's value at every point of the axis.
  */
 #include "ir/kernel/algebra.h"
