@@ -380,21 +380,14 @@ static uint32_t lengths_of(const dlc_nest *nest, uint32_t n, int64_t lengths[MOS
     return (uint32_t)(end - found);
 }
 
-/* What tiles of m rows may leave over, most first, behind m itself; a 0 ends the list. False: that is not known. */
-static int find_rests(const dlc_nest *nest, uint32_t n, int64_t m, int64_t heights[MOST_RESTS + 2])
+/* What tiles of m rows may leave over, most first; a 0 ends the list. False: that is not known. */
+static int find_rests(const dlc_nest *nest, uint32_t n, int64_t m, int64_t rests[MOST_RESTS + 1])
 {
-    int64_t lengths[MOST_RESTS];
+    int64_t lengths[MOST_RESTS], *end = rests;
     uint32_t nlengths = lengths_of(nest, n, lengths);
-    int64_t *end = heights;
-    *end++ = m;
-    for (uint32_t i = 0; i < nlengths; i++)
-        end = lengths[i] % m ? end_of(heights, end, lengths[i] % m) : end;
-    for (int64_t *a = heights; a < end; a++)
-        for (int64_t *b = a + 1; b < end; b++)
-            if (*b > *a) {
-                int64_t swapped = *a;
-                *a = *b, *b = swapped;
-            }
+    for (int64_t rest = m - 1; rest > 0; rest--)
+        for (uint32_t i = 0; i < nlengths; i++)
+            end = lengths[i] % m == rest ? end_of(rests, end, rest) : end;
     *end = 0;
     return nlengths > 0;
 }
@@ -404,9 +397,9 @@ static void walk_symbolic_heights(dlc_nest *nest, uint32_t n, uint32_t from, uin
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr left = dlc_sub(pool, end, nest->tiles[node_of(nest, n)->axis].first), limit = dlc_addi(pool, end, -1);
-    int64_t m = node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0}, rests[MOST_RESTS + 2];
+    int64_t m = node_of(nest, n)->tile, heights[] = {m, (2 * m + 2) / 3, (m + 2) / 3, 1, 0}, rests[MOST_RESTS + 1];
     int is_known = find_rests(nest, n, m, rests);
-    const int64_t *list = is_known ? rests + 1 : heights;
+    const int64_t *list = is_known ? rests : heights;
     walk_height(nest, n, from, to, (uint32_t)m, dlc_le(pool, i64(nest, m), left), 0);
     for (uint32_t i = 0; list[i]; i++) {
         int64_t most = list[i] < m ? list[i] : m - 1; /* full tiles are done: sums that go on would count twice */

@@ -28,8 +28,8 @@ enum {
     MOST_TURNS = 3,
     DEFAULT_SECONDS = 60
 };
-#define LEAST_SECONDS 0.02 /* of a turn; */
-#define MOST_SECONDS 0.125
+#define LEAST_SECONDS 0.02  /* of a turn */
+#define MOST_SECONDS 0.125 /* likewise */
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
 #define REPEATED 0.9      /* of a kernel's schedules: as near together as both orders of so many lie, two schedules are not told apart */
 #define LEAST_SHARE 0.002 /* of all launches' estimated time, below which a kernel is not worth it */

@@ -80,6 +80,12 @@ static uint32_t groups_axis(const site *at, dlc_kernel *kernel, uint32_t d)
     return n == 1 ? DLC_NO_AXIS : dlc_kernel_axis(kernel, d ? "gw" : "gh", dlc_expr_i64(kernel->pool, n));
 }
 
+/* Along direction d: point k of the window that the axis of groups is at. */
+static dlc_expr tap_of(const site *at, dlc_pool *pool, uint32_t d, dlc_expr k, uint32_t group)
+{
+    return group == DLC_NO_AXIS ? k : dlc_add(pool, k, dlc_muli(pool, dlc_expr_axis(pool, group), dlc_winograd_between(at, d)));
+}
+
 /* What the filter's kernel is made of: its axes by what they stand for, in the order of *stays. */
 typedef struct {
     const site *at;
@@ -121,17 +127,7 @@ static uint32_t filter_axis(const filter *f, uint32_t axis)
     return axis == f->at->ic ? f->ic : f->oc;
 }
 
-/* Along direction d tap k of the window at hand. */
-static dlc_expr tap_of(const filter *f, uint32_t d, int64_t k)
-{
-    dlc_pool *pool = f->kernel->pool;
-    dlc_expr tap = dlc_expr_i64(pool, k);
-    if (f->group[d] != DLC_NO_AXIS)
-        tap = dlc_add(pool, tap, dlc_muli(pool, dlc_expr_axis(pool, f->group[d]), dlc_winograd_between(f->at, d)));
-    return tap;
-}
-
-/* The same tap's value, which is 0 where the next window has it, too. */
+/* The value of tap k, which is 0 where the next window has it, too. */
 static dlc_expr own_value(const filter *f, uint32_t d, int64_t k, dlc_expr value)
 {
     dlc_pool *pool = f->kernel->pool;
@@ -153,7 +149,7 @@ static void add_filter_rows(const filter *f)
     for (int64_t k = 0; k < dlc_winograd_forms[at->along[0].form].taps; k++) {
         for (uint32_t i = 0; i < rank; i++) {
             uint32_t axis = dlc_bare_axis(from, dlc_arg(from, at->w, i));
-            index[i] = axis == at->along[0].tap ? tap_of(f, 0, k) : dlc_expr_axis(pool, filter_axis(f, axis));
+            index[i] = axis == at->along[0].tap ? tap_of(at, pool, 0, dlc_expr_i64(pool, k), f->group[0]) : dlc_expr_axis(pool, filter_axis(f, axis));
         }
         dlc_dtype dtype = (dlc_dtype)dlc_node_of(from, at->w)->dtype;
         taps[k] = own_value(f, 0, k, dlc_expr_cast(pool, DLC_F64, dlc_expr_load(pool, dtype, 0, index, rank, 0, 0, 0)));
@@ -196,7 +192,7 @@ static void add_filter_points(const filter *f)
             index[rank + i] = dlc_expr_axis(pool, f->stays.data[i]);
         for (int64_t k = 0; k < dlc_winograd_forms[at->along[1].form].taps; k++) {
             if (rank)
-                index[0] = tap_of(f, 1, k);
+                index[0] = tap_of(at, pool, 1, dlc_expr_i64(pool, k), f->group[1]);
             taps[k] = own_value(f, 1, k, dlc_expr_load(pool, DLC_F64, DLC_STAGE_SOURCE(point[0]), index, rank + f->stays.n, 0, 0, 0));
         }
         dlc_stage *stage = dlc_kernel_stage(f->kernel, dlc_arena_printf(arena, "u%d%d", (int)point[0], (int)point[1]));
@@ -409,13 +405,6 @@ static void number_of(const tiling *t, const place *at, dlc_expr *number)
     number[1] = at->column;
 }
 
-/* Where direction d of the tile has its point k: the tap of the window at hand. */
-static dlc_expr tap_at(const tiling *t, uint32_t d, dlc_expr k)
-{
-    dlc_expr between = dlc_expr_i64(t->pool, dlc_winograd_between(t->at, d));
-    return t->group[d] == DLC_NO_AXIS ? k : dlc_add(t->pool, k, dlc_mul(t->pool, between, axis_of(t, t->group[d])));
-}
-
 /* The load of x at that row and column of the tile; zero where the tile sticks out. */
 static dlc_expr input_at(const tiling *t, dlc_expr row, dlc_expr column)
 {
@@ -427,7 +416,7 @@ static dlc_expr input_at(const tiling *t, dlc_expr row, dlc_expr column)
         if (at->along[d].image != DLC_NO_AXIS)
             with[at->along[d].image] = dlc_muli(t->pool, tile[d], dlc_winograd_results(at, d));
         if (has_points(at, d))
-            with[at->along[d].tap] = tap_at(t, d, point[d]);
+            with[at->along[d].tap] = tap_of(at, t->pool, d, point[d], t->group[d]);
     }
     if (of.phase)
         with[at->along[1].phase] = of.phase;

@@ -95,17 +95,17 @@ static int is_innermost(const site *at, uint32_t axis)
 static void find_plain(site *at, const dlc_stage *stage, uint32_t only)
 {
     const dlc_pool *pool = at->kernel->pool;
-    dlc_winograd_direction window = at->along[1];
-    for (uint32_t i = dlc_load_rank(pool, at->x); i-- > 0;)
-        for (uint32_t j = 0; j < stage->axes.n; j++) {
-            uint32_t axis = stage->axes.data[j];
-            if (axis == window.image || !dlc_expr_uses_axis(pool, dlc_arg(pool, at->x, i), axis))
-                continue;
-            at->along[i > only] = (dlc_winograd_direction){.image = axis, .tap = DLC_NO_AXIS, .window = 1, .step = 1, .stride = 1};
-            at->along[i < only] = window;
-            return;
-        }
-    at->along[0] = (dlc_winograd_direction){.image = DLC_NO_AXIS, .tap = DLC_NO_AXIS, .window = 1, .step = 1, .stride = 1};
+    dlc_winograd_direction window = at->along[1], plain = {.image = DLC_NO_AXIS, .tap = DLC_NO_AXIS, .window = 1, .step = 1, .stride = 1};
+    uint32_t d = 0;
+    for (uint32_t i = dlc_load_rank(pool, at->x); i-- > 0 && plain.image == DLC_NO_AXIS;)
+        for (uint32_t j = 0; j < stage->axes.n; j++)
+            if (stage->axes.data[j] != window.image && dlc_expr_uses_axis(pool, dlc_arg(pool, at->x, i), stage->axes.data[j])) {
+                plain.image = stage->axes.data[j];
+                d = i > only;
+                break;
+            }
+    at->along[d] = plain;
+    at->along[!d] = window;
 }
 
 static int find_windows(site *at, const dlc_stage *stage)
@@ -146,7 +146,7 @@ static int find_others(site *at, const dlc_stage *stage)
         dlc_vec_push(at->in->scratch, &at->others, axis);
         at->nothers *= extent;
     }
-    return stage->axes.n + 2 + at->others.n <= DLC_MAX_RANK;
+    return 1;
 }
 
 /* Indices of a convolution without groups: each of its own axis, none of the image's. */
@@ -264,7 +264,7 @@ static int split_phases(site *at)
         return 1;
     uint32_t phase[2] = {0, 0};
     dlc_kernel *kernel = dlc_winograd_copy(at, at->in->scratch, phase);
-    if (!kernel || kernel->stages.data[0].axes.n + 2 + at->others.n > DLC_MAX_RANK)
+    if (!kernel)
         return 0;
     at->kernel = kernel;
     for (uint32_t d = 0; d < 2; d++)

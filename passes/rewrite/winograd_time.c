@@ -22,9 +22,9 @@ static double products_in_tiles(const site *at)
     return is_bf16 && dlc_dot_pays(target, DLC_DOT_TDPBF16PS) ? dlc_dot_products_in_tiles(target, DLC_DOT_TDPBF16PS) / 2 : 0;
 }
 
-static double tiles_along(const site *at, uint32_t d, int64_t m)
+static double tiles_along(const site *at, uint32_t d)
 {
-    int64_t phases = at->along[d].step, size = (at->along[d].nominal + phases - 1) / phases;
+    int64_t m = dlc_winograd_results(at, d), phases = at->along[d].step, size = (at->along[d].nominal + phases - 1) / phases;
     return (double)(phases * ((size + m - 1) / m));
 }
 
@@ -100,7 +100,7 @@ double dlc_winograd_filter_bytes_before(const site *at)
     return filter_bytes(at, (double)(at->along[0].window * at->along[1].window), (dlc_dtype)dlc_winograd_buffer(at, at->w)->type.dtype);
 }
 
-/* Steps of a cycle, of so many products each; cycles that so many products take. */
+/* Cycles of so many products, `at_once` of them in each lane of a vector's step, or `in_tiles` of them a cycle where that is more. */
 static double product_cycles(const site *at, double nproducts, double at_once, double in_tiles)
 {
     enum { LOSS_PERCENT = 10 };
@@ -128,7 +128,7 @@ double dlc_winograd_time(const site *at)
     double width = target->vector_bytes / sizeof(float), tiles = at->images, ndirections = 0;
     double at_once = products_at_once(at, dlc_dot_of_words(target), dlc_winograd_point_type(at) == DLC_BF16), groups = 1;
     for (uint32_t d = 0; d < 2; d++) {
-        tiles *= tiles_along(at, d, dlc_winograd_results(at, d));
+        tiles *= tiles_along(at, d);
         groups *= (double)dlc_winograd_groups(at, d);
         ndirections += at->along[d].form != DLC_WINOGRAD_PLAIN;
     }
