@@ -47,6 +47,48 @@ for m in 2 4; do
         expect 0 "" "$DLC" run conv.dlc --input x=random:7 --expect z.npz --rewrite winograd=$m --target $target --threads 2
     done
 done
+# Windows along one direction, and of many taps, as code; what estimates take by themselves, and what --winograd leaves.
+cat >taps.dlc <<TEXT
+graph @taps(%x: f32[1,16,17,19]) -> %y {
+  %v: f32[64,16,1,1] = const hash(00000000000000a3)
+  %r: f32[64,64,1,7] = const hash(00000000000000a4)
+  %c: f32[64,64,7,1] = const hash(00000000000000a5)
+  %s: f32[48,64,5,5] = const hash(00000000000000a6)
+  %u: f32[16,48,1,1] = const hash(00000000000000a7)
+  %k: f32[] = const [0.0001]
+  %z: f32[1,16,17,19] = mul %x, %k
+  %a: f32[1,64,17,19] = conv %z, %v
+  %b: f32[1,64,17,19] = conv %a, %r {pads=[0, 3, 0, 3]}
+  %d: f32[1,64,17,19] = relu %b
+  %e: f32[1,64,17,19] = conv %d, %c {pads=[3, 0, 3, 0]}
+  %f: f32[1,48,17,19] = conv %e, %s {pads=[2, 2, 2, 2]}
+  %y: f32[1,16,17,19] = conv %f, %u
+}
+TEXT
+cat >line.dlc <<TEXT
+graph @line(%x: f32[2,16,90]) -> %y {
+  %v: f32[64,16,1] = const hash(00000000000000a3)
+  %r: f32[64,64,3] = const hash(00000000000000a4)
+  %u: f32[16,64,1] = const hash(00000000000000a7)
+  %a: f32[2,64,90] = conv %x, %v
+  %b: f32[2,64,90] = conv %a, %r {pads=[4, 4], dilations=[4]}
+  %d: f32[2,64,90] = relu %b
+  %y: f32[2,16,90] = conv %d, %u
+}
+TEXT
+lowering=layout,fuse,lower,rewrite,choose
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    expect 0 "r.winograd3;c.winograd3;s.winograd2;products = dot" "$DLC" opt taps.dlc --passes $lowering --target $target
+    expect 0 "r.winograd4;products = dot" "$DLC" opt line.dlc --passes $lowering --target $target
+    for graph in taps line; do
+        "$DLC" run $graph.dlc --interpret --input x=random:7 --outputs $graph.npz -q || fail "no expected output"
+        expect 0 "" "$DLC" run $graph.dlc --input x=random:7 --expect $graph.npz --target $target --threads 2
+    done
+done
+"$DLC" opt taps.dlc --passes $lowering --winograd off >out 2>err || fail "does not run: $(cat err)"
+! grep -q winograd out || fail "--winograd off leaves tiles"
+
 # Bytes over their whole range, of either signedness: exact, by pairs of 16 bits. Tiles of 4 want results of 26 bits at most.
 cat >tiles8.dlc <<TEXT
 graph @bytes(%x: u8[2,8,19,14], %z: i8[1,64,9,11]) -> %y, %q, %e {
