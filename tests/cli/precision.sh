@@ -192,6 +192,22 @@ if [ "$(uname -m)" = x86_64 ]; then
 fi
 "$DLC" run plain.dlc --input x=random:7 --input z=random:8 --expect y.npz --atol 0.1 --precision bf16 --rewrite winograd=2 >out 2>err ||
     fail "Winograd in bf16: $(cat out err)"
+# So are those of tiles in one direction, whose filters are several side by side.
+along() {
+    cat <<TEXT
+graph @along(%x: f32[2,24,9,11]) -> %y {
+  %w: f32[40,24,1,7] = const hash(00000000000000d1)
+  %y: f32[2,40,9,11] = conv %x, %w {pads=[0, 3, 0, 3]}
+}
+TEXT
+}
+along >along.dlc
+along | sed 's/%y: \(.*\)conv %x, %w {/%xb: bf16[2,24,9,11] = cast %x {dtype=bf16}\n  %wb: bf16[40,24,1,7] = cast %w {dtype=bf16}\n  %y: \1conv %xb, %wb {dtype=f32, /' \
+    >cut_along.dlc
+"$DLC" run cut_along.dlc --interpret --input x=random:7 --outputs along.npz -q || fail "no expected output"
+[ "$(uname -m)" != x86_64 ] || expect 0 "winograd3: bf16[6,2,24,40]" "$DLC" opt along.dlc --passes precision,layout,fuse,lower,rewrite \
+    --rewrite winograd=3 --precision bf16 --target x86-64-v4+bf16
+expect 0 "" "$DLC" run along.dlc --input x=random:7 --expect along.npz --atol 0.1 --precision bf16 --rewrite winograd=3
 # The instruction is used where the target has it, in f32 nowhere.
 if [ "$(uname -m)" = x86_64 ]; then
     "$DLC" compile plain.dlc --precision bf16 --target x86-64-v4+bf16 --emit asm -o bf16.s -q || fail "no assembly"
