@@ -1,7 +1,7 @@
 /*
  * The thread pool: fork and join without locks.
  *
- * A job's units are cut into one part per thread, a part into a few chunks. A part's state is one
+ * A job's units are cut into one part per thread, a part into a few chunks (dlc/deal.h). A part's state is one
  * word (chunks << 32 | next); taking a chunk is one compare-and-swap on it. A thread takes its own
  * part's chunks first, so it finds its rows of the last step in its cache, then what is left of the
  * others': a worker that is late or preempted delays nobody, and a pool whose workers are gone
@@ -29,10 +29,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dlc/deal.h"
+
 /* A fork and join takes 0.1 us while the workers spin and 50 us when they sleep, so a gap between
  * two steps is worth some spinning; with more threads than processors it only takes time from those
  * who work. */
-enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, CHUNKS = 4, MOST_CHUNKS = 6, ALONE_CHUNKS = 8 /* of a job that one thread does backwards */ };
+enum { SPIN_NS = 50000, CROWDED_SPIN_NS = 1000, ALONE_CHUNKS = 8 /* of a job that one thread does backwards */ };
 
 typedef struct {
     _Alignas(64) _Atomic uint64_t word; /* chunks << 32 | next chunk to take */
@@ -151,22 +153,6 @@ static void run_chunk(const dlcrt_job *job, uint32_t thread, int64_t begin, int6
     }
 }
 
-/* Bound i of n equal shares of [begin, end). */
-static int64_t share(int64_t begin, int64_t end, int64_t i, int64_t n)
-{
-    int64_t units = end - begin, whole = units / n, rest = units % n;
-    return begin + whole * i + (i < rest ? i : rest);
-}
-
-/* Bound i of a part's n chunks, from where the first one is taken. Units may differ in their work, and then threads end apart by up to a
- * chunk: beyond CHUNKS the last one is halved, so the last ones taken are small. */
-static int64_t bound_of_chunk(int64_t units, int64_t i, int64_t n)
-{
-    if (n <= CHUNKS || i < CHUNKS)
-        return share(0, units, i, n < CHUNKS ? n : CHUNKS);
-    return i == n ? units : units - units / (CHUNKS << (i - CHUNKS + 1));
-}
-
 /*
  * Takes chunks until none is left. A part's bounds and the job are read after a take only: before
  * it they may belong to a job that ends, or to one that is being written.
@@ -181,7 +167,7 @@ static void work(dlcrt_pool *pool, uint32_t thread)
                 begin_job(&pool->job, thread);
             job = pool->njobs;
             int64_t nchunks = word >> 32, chunk = word & 0xffffffff, units = p->end - p->begin;
-            int64_t from = bound_of_chunk(units, chunk, nchunks), to = bound_of_chunk(units, chunk + 1, nchunks);
+            int64_t from = dlc_deal_chunk(units, chunk, nchunks), to = dlc_deal_chunk(units, chunk + 1, nchunks);
             if (pool->job.is_backward)
                 run_chunk(&pool->job, thread, p->end - to, p->end - from);
             else
@@ -264,42 +250,32 @@ void dlcrt_pool_leave(void)
     atomic_fetch_sub_explicit(&nrunning, 1, memory_order_relaxed);
 }
 
-/* Chunks of so many units: each is worth a thread, or it is the only one. */
-static int64_t chunks_of(int64_t units, int64_t grain, int64_t most)
-{
-    int64_t n = units / grain < most ? units / grain : most;
-    return n < 1 ? 1 : n;
-}
-
 static void run_alone(const dlcrt_job *job, int64_t units, int64_t grain)
 {
-    int64_t n = job->is_backward ? chunks_of(units, grain, ALONE_CHUNKS) : 1;
+    int64_t n = job->is_backward ? dlc_deal_parts(units, grain, ALONE_CHUNKS) : 1;
     begin_job(job, 0);
     for (int64_t i = n; i-- > 0;)
-        run_chunk(job, 0, share(0, units, i, n), share(0, units, i + 1, n));
+        run_chunk(job, 0, dlc_deal_bound(0, units, i, n), dlc_deal_bound(0, units, i + 1, n));
 }
 
 static void post(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t nparts,
                  int64_t grain)
 {
-    int64_t nchunks = chunks_of(units / nparts, grain, CHUNKS);
-    while (nchunks >= CHUNKS && nchunks < MOST_CHUNKS && units / nparts / grain >= CHUNKS << (nchunks - CHUNKS + 1))
-        nchunks++;
+    int64_t nchunks = dlc_deal_chunks(units, nparts, grain);
     pool->job = *job;
     pool->njobs++;
     atomic_store_explicit(&pool->left, (uint32_t)(nparts * nchunks), memory_order_relaxed);
     for (int64_t i = 0; i < nparts; i++) {
         part *p = &pool->parts[i];
-        p->begin = share(0, units, i, nparts);
-        p->end = share(0, units, i + 1, nparts);
+        p->begin = dlc_deal_bound(0, units, i, nparts);
+        p->end = dlc_deal_bound(0, units, i + 1, nparts);
         atomic_store_explicit(&p->word, (uint64_t)nchunks << 32, memory_order_release);
     }
 }
 
 void dlcrt_pool_run(dlcrt_pool *pool, const dlcrt_job *job, int64_t units, int64_t grain)
 {
-    uint32_t nthreads = threads_now(pool);
-    int64_t nparts = units / grain < nthreads ? units / grain : nthreads;
+    int64_t nparts = dlc_deal_parts(units, grain, threads_now(pool));
     if (nparts < 2) {
         if (units > 0)
             run_alone(job, units, grain);
