@@ -44,8 +44,10 @@ dlc_reason dlc_choose(const dlc_kernel *kernel, const dlc_target *target, dlc_ar
 typedef struct {
     double bytes;         /* moved: buffers' elements that are touched, once */
     double moving_us;     /* what that takes, from and to where they are likely to lie */
+    double far_us;        /* of moving_us: in memory, which threads share */
     double flops;
     double cycles;        /* of one core, without waiting for memory */
+    double kept_cycles;   /* of `cycles`: what units that follow one another begin with alike */
     double waiting_us;    /* for slices that a GPU's blocks load, one after the other */
     double time_us;       /* computing and moving, as far as they overlap, plus the step's overhead */
     double shared_us;     /* what eight threads take beyond that, together: each computes what its units begin with alike */

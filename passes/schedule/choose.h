@@ -219,6 +219,8 @@ double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedu
 /* Cycles that the contraction at this leaf, which computes for so many, waits for factors that come by again (estimate_again.c). is_blind: from
  * beyond L2, for a number of rows that is not known. */
 double dlc_estimate_again(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind);
+/* What the busiest of so many threads does of the kernel's work (estimate_threads.c). */
+double dlc_estimate_share(const dlc_estimate *estimate, const dlc_schedule *schedule, int64_t nthreads);
 enum { DLC_MOST_VECTORS = 4 }; /* of a row of a register tile */
 /* Vectors of a register tile's rows for a product of size[0] rows, size[1] columns and size[2] points of one reduced axis: the rule's, or
  * others on which it takes so much less that estimates can tell. heights: rows of a tile of so many vectors; 0: none fits. */

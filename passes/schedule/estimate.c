@@ -57,23 +57,28 @@ double dlc_estimate_kept_bytes(const dlc_target *target)
     return l3 > target->l2_bytes ? l3 : target->l2_bytes;
 }
 
-static double rate_of_others(const dlc_target *target, const moved *m)
+/* What bytes take that other kernels wrote or will read; *far_us: of that, what memory takes. */
+static double others_us(const dlc_target *target, const moved *m, double bytes, double *far_us)
 {
     const dlc_machine *machine = target->machine;
+    *far_us = 0;
     if (m->whole + m->weights <= target->l2_bytes)
-        return machine->near_bytes_per_us;
-    if (machine->l3_bytes_per_us <= 0 || m->whole > machine->l3_bytes * OWN_L3)
-        return machine->far_bytes_per_us;
-    return 1 / (OWN_L3 / machine->l3_bytes_per_us + (1 - OWN_L3) / machine->far_bytes_per_us);
+        return bytes / machine->near_bytes_per_us;
+    double far = machine->l3_bytes_per_us <= 0 || m->whole > machine->l3_bytes * OWN_L3 ? 1 : 1 - OWN_L3;
+    *far_us = bytes * far / machine->far_bytes_per_us;
+    return *far_us + (far < 1 ? bytes * (1 - far) / machine->l3_bytes_per_us : 0);
 }
 
-static double moving_us(const dlc_target *target, const moved *m)
+static double moving_us(const dlc_target *target, const moved *m, double *far_us)
 {
     const dlc_machine *machine = target->machine;
+    *far_us = 0;
     if (target->kind == DLC_TARGET_CUDA)
         return (m->weights + m->others) /
                (m->weights + m->others > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
-    return (m->others - m->past * (1 - PAST_CACHES)) / rate_of_others(target, m) + m->weights / machine->far_bytes_per_us;
+    double weights = m->weights / machine->far_bytes_per_us, others = others_us(target, m, m->others - m->past * (1 - PAST_CACHES), far_us);
+    *far_us += weights;
+    return others + weights;
 }
 
 /* A table that is gathered from is touched where it is read only. */
@@ -514,6 +519,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
             double own = leaf_cycles(e, n) * repeats(e, n);
             cycles += own + again;
             result->shared_us += is_kept(e, n) ? own * (times_shared(e) - 1) / e->schedule->target->machine->cycles_per_us : 0;
+            result->kept_cycles += is_kept(e, n) ? own : 0;
             result->again_cycles += again;
             result->again_blindly += is_blind ? again : 0;
             result->ndots += (uint32_t)is_dot;
@@ -585,7 +591,7 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
     moved moves = moved_of(&e.c);
     moves.past = stored_past_caches(&e);
     result->bytes = moves.weights + moves.others;
-    result->moving_us = moving_us(schedule->target, &moves);
+    result->moving_us = moving_us(schedule->target, &moves, &result->far_us);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
     result->cycles = cycles_of(&e, result);
@@ -602,8 +608,10 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
 
 double dlc_estimate_time_us(const dlc_estimate *estimate, const dlc_schedule *schedule, double threads)
 {
-    double shares = ceil(estimate->units / (double)(schedule->grain > 1 ? schedule->grain : 1));
-    return time_of(estimate, schedule->target, workers_of(shares, threads)) + schedule->target->machine->step_us;
+    dlc_estimate own = *estimate; /* of one thread */
+    double workers = 1 / dlc_estimate_share(estimate, schedule, (int64_t)threads);
+    own.moving_us = own.far_us + (own.moving_us - own.far_us) / workers;
+    return time_of(&own, schedule->target, workers) + schedule->target->machine->step_us;
 }
 
 void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)

@@ -289,6 +289,10 @@ END_TEST
 #define ROWS(lanes) "schedule x86-64-v3 {\n  par i, lane j:" lanes " {\n    z\n  }\n}\n"
 #define LONG_TILES(loops) "schedule x86-64-v4 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " loops " {\n" \
                           "    y = dot fma i x j over [k]\n  }\n}\n"
+#define TWICE "kernel @f(x: f32[96,256], w: f32[256,96]@const) -> (y: f32[96,96]) {\n  axis i=96, j=96, k=256\n  e[i,k] = exp(x[i, k])\n" \
+              "  y[i,j] = sum(k) e * w[k, j]\n}\n"
+#define MADE(pars, loops) "schedule x86-64-v3 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " pars " {\n    " loops " i, lane k:8 {\n" \
+                          "      e in scratch\n    }\n    for i:6 {\n      y = dot fma i x j over [k]\n    }\n  }\n}\n"
 #define POOL "kernel @f(x: f32[57,57,64]) -> (y: f32[28,28,64]) {\n  axis c=64, h=28, w=28, kh=3, kw=3\n" \
              "  y[c,h,w] = max(kh,kw) x[h * 2 + kh, w * 2 + kw, c] -> y[h, w, c]\n}\n"
 #define WINDOW(loops) "schedule x86-64-v4 {\n  par h, for w, lane c:16, " loops " {\n    y\n  }\n}\n"
@@ -298,7 +302,10 @@ static const struct {
 } ranked[] = {
     {MATRIX(1000), TILE("par i:6, j:16"), TILE("par i:4, j:16"), 1},
     {MATRIX(1000), TILE("par i:4, j:16"), TILE("par i:3, j:16"), 1},
-    {MATRIX(1000), TILE("par i:6, j:16"), TILE("for i:6, j:16"), 2}, /* one unit of work has one thread */
+    {MATRIX(1000), TILE("par i:6, j:16"), TILE("for i:6, j:16"), 2}, /* one unit of work has one thread; */
+    {MATRIX(1000), TILE("par j:48, for i:6, j:16"), TILE("par j:32, for i:6, j:16"), 2}, /* of three, one thread has two; */
+    {MATRIX(1000), TILE("par j:48, for i:6, j:16"), TILE("par j:64, for i:6, j:16"), 2}, /* the last may be smaller */
+    {TWICE, MADE("par i:48, j:16", "kept for"), MADE("par i:96, j:16", "kept for"), 2}, /* each thread makes what units begin with alike */
     {MATRIX(1000), TILES(24, "par j:48, i:4, for j:24"), TILES(24, "par j:32, i:4, for j:24"), 1}, /* blocks share tiles */
     {MATRIX(512), LONG_TILES("par i:13, j:16"), LONG_TILES("par i:26, j:16"), 1}, /* every other row begins at the same place of L1 */
     {POOL, WINDOW("unroll kh, kw"), WINDOW("for kh, kw"), 1},
