@@ -24,8 +24,8 @@ enum {
     LEAST_BATCH = 4,
     BATCH_BYTES = 256 << 20, /* of weights, packed for each schedule */
     ORDERS = 2,
-    TURNS = 2, /* of each order */
-    MOST_TURNS = 3,
+    TURNS = 2, /* of each order, that count */
+    MOST_TURNS = 6,
     DEFAULT_SECONDS = 60
 };
 #define LEAST_SECONDS 0.02  /* of a turn */
@@ -51,6 +51,7 @@ typedef struct {
     dlc_vec(trial) trials; /* of all kernels, each kernel's together */
     uint32_t k, first;     /* the kernel, and where its trials begin */
     double base_us, deadline;
+    double quiet_us;   /* the least that its own schedule took in a turn */
     uint32_t nthreads; /* of what is measured */
 } tuner;
 
@@ -170,13 +171,15 @@ typedef struct {
     double relative[MOST_BATCH], own_us, unevenness;
 } turn;
 
-static int by_unevenness(const void *a, const void *b)
+/* How far the turn is from one that nothing disturbs, as a logarithm. A batch ends as it begins, and a kernel's own schedule takes the time that it
+ * took before: where either differs, the machine did something else meanwhile, which slows one schedule more than another. */
+static double disturbance(const tuner *t, const turn *found)
 {
-    double x = ((const turn *)a)->unevenness, y = ((const turn *)b)->unevenness;
-    return (x > y) - (x < y);
+    double slower = log(found->own_us / t->quiet_us);
+    return found->unevenness > slower ? found->unevenness : slower;
 }
 
-static int measure_turn(const tuner *t, int fd, uint32_t n, turn *found)
+static int measure_turn(tuner *t, int fd, uint32_t n, turn *found)
 {
     double us[MOST_BATCH];
     if (!measure_once(t, fd, n, us))
@@ -185,52 +188,83 @@ static int measure_turn(const tuner *t, int fd, uint32_t n, turn *found)
     found->unevenness = fabs(log(us[0] / us[n - 1]));
     for (uint32_t i = 0; i < n; i++)
         found->relative[i] = log(us[i] / found->own_us);
+    t->quiet_us = t->quiet_us > 0 && t->quiet_us < found->own_us ? t->quiet_us : found->own_us;
     return 1;
 }
 
-/* Several turns: a process has its pages where it has them, and what they do to caches is as much as schedules differ by. A batch ends as it
- * begins; where that differs, the machine changed its pace meanwhile, and the turn counts if there is none better. */
-static int measure_turns(const tuner *t, int fd, uint32_t n, turn *mean)
-{
+/* A batch in one order: its executable and how it ran. */
+typedef struct {
     turn turns[MOST_TURNS];
-    uint32_t nturns = 0, neven = 0;
-    for (; nturns < MOST_TURNS && neven < TURNS; nturns++) {
-        if (!measure_turn(t, fd, n, &turns[nturns]))
-            return 0;
-        neven += turns[nturns].unevenness <= -log(LEAST_GAIN);
+    uint32_t nturns;
+    int fd;
+} order;
+
+/* Turns that are next to undisturbed, of which those come first that are the least. */
+static uint32_t sort_turns(const tuner *t, order *o)
+{
+    uint32_t nquiet = 0;
+    for (uint32_t i = 0; i < o->nturns; i++) {
+        turn next = o->turns[i];
+        uint32_t at = i;
+        for (; at && disturbance(t, &next) < disturbance(t, &o->turns[at - 1]); at--)
+            o->turns[at] = o->turns[at - 1];
+        o->turns[at] = next;
     }
-    qsort(turns, nturns, sizeof *turns, by_unevenness);
-    *mean = (turn){0};
-    for (uint32_t k = 0; k < TURNS; k++) {
-        mean->own_us += turns[k].own_us / TURNS;
-        for (uint32_t i = 0; i < n; i++)
-            mean->relative[i] += turns[k].relative[i] / TURNS;
+    while (nquiet < o->nturns && disturbance(t, &o->turns[nquiet]) <= -log(LEAST_GAIN))
+        nquiet++;
+    return nquiet;
+}
+
+/* The orders in turn, while one has too few turns that nothing disturbed: a process has its pages where it has them, and what they do to caches is as
+ * much as schedules differ by. Disturbed ones count if there are none better. */
+static int measure_orders(tuner *t, order *orders, uint32_t n)
+{
+    uint32_t wanting = ORDERS;
+    for (int turns = 0; turns < MOST_TURNS && wanting; turns++) {
+        for (int k = 0; k < ORDERS; k++)
+            if (sort_turns(t, &orders[k]) < TURNS && !measure_turn(t, orders[k].fd, n, &orders[k].turns[orders[k].nturns++]))
+                return 0;
+        wanting = 0;
+        for (int k = 0; k < ORDERS; k++)
+            wanting += sort_turns(t, &orders[k]) < TURNS;
     }
     return 1;
 }
 
-static int measure_order(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed, turn *mean)
+static turn mean_of(const order *o, uint32_t n)
 {
-    int fd = build_batch(t, batch, n, is_reversed), is_well = fd >= 0 && measure_turns(t, fd, n, mean);
-    if (fd >= 0)
-        close(fd);
-    return is_well;
+    turn mean = {0};
+    for (uint32_t k = 0; k < TURNS; k++) {
+        mean.own_us += o->turns[k].own_us / TURNS;
+        for (uint32_t i = 0; i < n; i++)
+            mean.relative[i] += o->turns[k].relative[i] / TURNS;
+    }
+    return mean;
 }
 
 /* Both orders: where code lies, and what has run before, is as much again. */
-static int measure(const tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
+static int measure(tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
 {
-    turn orders[ORDERS];
-    for (int k = 0; k < ORDERS; k++)
-        if (!measure_order(t, batch, n, k, &orders[k]))
-            return 0;
-    for (uint32_t i = 0; i < n; i++) {
-        double one = orders[0].relative[i], other = orders[1].relative[place_of(i, n, 1)];
+    order orders[ORDERS] = {0};
+    turn means[ORDERS];
+    int is_well = 1;
+    for (int k = 0; k < ORDERS; k++) {
+        orders[k].fd = build_batch(t, batch, n, k);
+        is_well &= orders[k].fd >= 0;
+    }
+    is_well = is_well && measure_orders(t, orders, n);
+    for (int k = 0; k < ORDERS; k++) {
+        means[k] = mean_of(&orders[k], n);
+        if (orders[k].fd >= 0)
+            close(orders[k].fd);
+    }
+    for (uint32_t i = 0; i < n && is_well; i++) {
+        double one = means[0].relative[i], other = means[1].relative[place_of(i, n, 1)];
         found->relative[i] = exp((one + other) / ORDERS);
         found->spread[i] = fabs(one - other);
     }
-    found->own_us = sqrt(orders[0].own_us * orders[1].own_us);
-    return 1;
+    found->own_us = sqrt(means[0].own_us * means[1].own_us);
+    return is_well;
 }
 
 /* --- the search --- */
@@ -418,7 +452,7 @@ static dlc_status tune_kernel(tuner *t, uint32_t k, uint32_t nlaunches, double s
     t->kernel = kernel->kernel;
     t->k = k;
     t->first = t->trials.n;
-    t->base_us = 0;
+    t->base_us = t->quiet_us = 0;
     t->deadline = now_s() + seconds;
     dlc_candidate_judge(&own, t->arena);
     own.estimate.time_us = dlc_estimate_time_us(&own.estimate, own.schedule, t->nthreads);
