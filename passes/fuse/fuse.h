@@ -45,6 +45,8 @@ typedef struct {
     double bytes;         /* moved: buffers' elements that are touched, once */
     double moving_us;     /* what that takes, from and to where they are likely to lie */
     double far_us;        /* of moving_us: in memory, which threads share */
+    double early_us;      /* of far_us: for weights that all come in the time of */
+    double early_share;   /* so much of `cycles` */
     double flops;
     double cycles;        /* of one core, without waiting for memory */
     double kept_cycles;   /* of `cycles`: what units that follow one another begin with alike */
@@ -56,6 +58,7 @@ typedef struct {
     double again_cycles;  /* of `cycles`: operands of contractions that are read again for each block of rows */
     double again_blindly; /* of them: from beyond L2, for a number of rows that is not known: few rows would not hide it */
     uint32_t ndots;       /* contractions that run as register tiles */
+    uint32_t is_early_for_each; /* each thread has a share of `cycles` in which they come, and not all together */
     uint32_t nmixed;      /* of them: with loops of other stages beside theirs */
 } dlc_estimate;
 void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_estimate *result);

@@ -219,6 +219,8 @@ double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedu
 /* Cycles that the contraction at this leaf, which computes for so many, waits for factors that come by again (estimate_again.c). is_blind: from
  * beyond L2, for a number of rows that is not known. */
 double dlc_estimate_again(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind);
+/* When the weights of the contraction at this leaf come: its early_us, early_share (estimate_again.c). */
+void dlc_estimate_early(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, dlc_estimate *result);
 /* What the busiest of so many threads does of the kernel's work (estimate_threads.c). */
 double dlc_estimate_share(const dlc_estimate *estimate, const dlc_schedule *schedule, int64_t nthreads);
 enum { DLC_MOST_VECTORS = 4 }; /* of a row of a register tile */

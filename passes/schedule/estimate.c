@@ -515,6 +515,7 @@ static double cycles_of(estimator *e, dlc_estimate *result)
     for (uint32_t n = 0; n < e->schedule->nodes.n; n++)
         if (node_at(e, n)->kind == DLC_LOOP_LEAF) {
             int is_dot = node_at(e, n)->row != DLC_DOT_NONE, is_blind = 0;
+            dlc_estimate_early(&e->c, e->schedule, n, result);
             double again = is_dot && !e->schedule->threads ? dlc_estimate_again(&e->c, e->schedule, n, dot_cycles(e, n), &is_blind) : 0;
             double own = leaf_cycles(e, n) * repeats(e, n);
             cycles += own + again;
@@ -535,11 +536,19 @@ double dlc_estimate_hidden(double computing_us, double moving_us)
     return longer + (computing_us + moving_us - longer) * UNHIDDEN_MOVES;
 }
 
+/* What is waited for in the beginning where weights do not come all the time. */
+static double early_us(const dlc_estimate *e, const dlc_target *target, double workers)
+{
+    double first = e->cycles * e->early_share / target->machine->cycles_per_us / (e->is_early_for_each ? 1 : workers);
+    return e->early_us > 0 ? (dlc_estimate_beside(first, e->early_us) - first) * (1 - UNHIDDEN_MOVES) : 0;
+}
+
 /* Of so many workers, without the cost of the step itself. */
 static double time_of(const dlc_estimate *e, const dlc_target *target, double workers)
 {
     const dlc_machine *machine = target->machine;
-    return dlc_estimate_hidden(hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us), e->moving_us);
+    double computing = hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us);
+    return dlc_estimate_hidden(computing, e->moving_us) + early_us(e, target, workers);
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */

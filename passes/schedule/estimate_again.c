@@ -3,6 +3,9 @@
  * nearest cache that holds what one of them goes through. Columns lie by panels, which are asked for ahead or fetched as one stream, so they
  * hide behind the products. Rows of a tile are as many streams: from beyond L2 they are waited for. (A product of 3136 rows of 256 with 128
  * columns on a Zen 4: 1.83 ms by rows, 2.54 where all rows come by for each panel; of rows of 16 or 64 the same.)
+ * And when weights come for the first time: from memory, while each panel's rows are multiplied where those are inside of the panels. Where blocks of
+ * rows are outside, all weights come in the time of the first block. (49 rows of 512 with 2048 columns in bf16, one thread: 470 us by panels, 507
+ * by blocks of 12 rows, 518 of 5, 553 of 4.)
  */
 #include "passes/schedule/choose.h"
 
@@ -154,4 +157,44 @@ double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, ui
     if (columns <= 0)
         return rows;
     return rows + dlc_estimate_hiding(columns, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
+}
+
+/* Bytes of weights that the factor is made of. */
+static double weight_bytes(const dlc_chooser *c, dlc_expr factor)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    double sum = 0;
+    dlc_expr_reach(pool, factor, marks);
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        dlc_source source = marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD ? dlc_node_of(pool, id)->imm.id : DLC_NO_BUFFER;
+        if (source == DLC_NO_BUFFER || DLC_SOURCE_IS_STAGE(source) || c->kernel->buffers.data[source].role != DLC_ROLE_CONST)
+            continue;
+        sum += dlc_choose_elems(c, source) * dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype);
+    }
+    return sum;
+}
+
+void dlc_estimate_early(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, dlc_estimate *result)
+{
+    reader r = {c, schedule, leaf};
+    dlc_expr factors[2];
+    double passes = 1;
+    uint32_t outermost = DLC_ROOT_NODE;
+    if (schedule->target->kind != DLC_TARGET_CPU || !factors_of(c, node_at(&r, leaf), factors))
+        return;
+    double bytes = weight_bytes(c, factors[0]), us = bytes / schedule->target->machine->far_bytes_per_us;
+    uint32_t columns = dlc_schedule_columns(schedule, leaf);
+    if (bytes < c->target->l2_bytes || us <= result->early_us || columns == DLC_ROOT_NODE)
+        return;
+    for (uint32_t n = dlc_schedule_parent(schedule, columns); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
+        double trips = trips_of(&r, n);
+        outermost = trips > 1 ? n : outermost;
+        passes *= trips > 1 && !dlc_expr_uses_axis(c->kernel->pool, factors[0], node_at(&r, n)->axis) ? trips : 1;
+    }
+    if (passes <= 1)
+        return;
+    result->early_us = us;
+    result->early_share = 1 / passes;
+    result->is_early_for_each = !dlc_expr_uses_axis(c->kernel->pool, factors[0], node_at(&r, outermost)->axis);
 }

@@ -289,6 +289,8 @@ END_TEST
 #define ROWS(lanes) "schedule x86-64-v3 {\n  par i, lane j:" lanes " {\n    z\n  }\n}\n"
 #define LONG_TILES(loops) "schedule x86-64-v4 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " loops " {\n" \
                           "    y = dot fma i x j over [k]\n  }\n}\n"
+#define FEW_ROWS "kernel @f(x: f32[48,1024], w: f32[1024,1024]@const) -> (y: f32[48,1024]) {\n  axis i=48, j=1024, k=1024\n" \
+                 "  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
 #define TWICE "kernel @f(x: f32[96,256], w: f32[256,96]@const) -> (y: f32[96,96]) {\n  axis i=96, j=96, k=256\n  e[i,k] = exp(x[i, k])\n" \
               "  y[i,j] = sum(k) e * w[k, j]\n}\n"
 #define MADE(pars, loops) "schedule x86-64-v3 {\n  copy columns = y.w [j/16, k, j%16]\n  const { columns }\n  " pars " {\n    " loops " i, lane k:8 {\n" \
@@ -305,6 +307,8 @@ static const struct {
     {MATRIX(1000), TILE("par i:6, j:16"), TILE("for i:6, j:16"), 2}, /* one unit of work has one thread; */
     {MATRIX(1000), TILE("par j:48, for i:6, j:16"), TILE("par j:32, for i:6, j:16"), 2}, /* of three, one thread has two; */
     {MATRIX(1000), TILE("par j:48, for i:6, j:16"), TILE("par j:64, for i:6, j:16"), 2}, /* the last may be smaller */
+    {FEW_ROWS, TILE("par j:16, i:6"), TILE("par i:6, j:16"), 1}, /* by rows all weights come while the first ones are multiplied, */
+    {FEW_ROWS, TILE("par i:24, j:16, for i:6"), TILE("par i:6, j:16"), 1}, /* or more of them */
     {TWICE, MADE("par i:48, j:16", "kept for"), MADE("par i:96, j:16", "kept for"), 2}, /* each thread makes what units begin with alike */
     {MATRIX(1000), TILES(24, "par j:48, i:4, for j:24"), TILES(24, "par j:32, i:4, for j:24"), 1}, /* blocks share tiles */
     {MATRIX(512), LONG_TILES("par i:13, j:16"), LONG_TILES("par i:26, j:16"), 1}, /* every other row begins at the same place of L1 */
