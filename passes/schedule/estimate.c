@@ -49,6 +49,7 @@ typedef struct {
     double weights, others;
     double whole; /* the others' buffers: what is read of one lies among what is not */
     double past;  /* of the others, stored past the caches */
+    double dealt_weights, dealt_others; /* of which each thread moves its share */
 } moved;
 
 double dlc_estimate_kept_bytes(const dlc_target *target)
@@ -69,20 +70,59 @@ static double others_us(const dlc_target *target, const moved *m, double bytes, 
     return *far_us + (far < 1 ? bytes * (1 - far) / machine->l3_bytes_per_us : 0);
 }
 
-static double moving_us(const dlc_target *target, const moved *m, double *far_us)
+/* moving_us, far_us and dealt_us of the estimate. */
+static void find_moving(const dlc_target *target, const moved *m, dlc_estimate *result)
 {
     const dlc_machine *machine = target->machine;
-    *far_us = 0;
-    if (target->kind == DLC_TARGET_CUDA)
-        return (m->weights + m->others) /
-               (m->weights + m->others > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
-    double weights = m->weights / machine->far_bytes_per_us, others = others_us(target, m, m->others - m->past * (1 - PAST_CACHES), far_us);
-    *far_us += weights;
-    return others + weights;
+    double bytes = m->weights + m->others, far;
+    if (target->kind == DLC_TARGET_CUDA) {
+        result->moving_us = bytes / (bytes > target->l2_bytes ? machine->far_bytes_per_us : machine->near_bytes_per_us);
+        return;
+    }
+    double weights = m->weights / machine->far_bytes_per_us, others = others_us(target, m, m->others - m->past * (1 - PAST_CACHES), &far);
+    result->moving_us = others + weights;
+    result->far_us = far + weights;
+    result->dealt_us = others_us(target, m, m->dealt_others, &far) + m->dealt_weights / machine->far_bytes_per_us;
+    result->dealt_us = result->dealt_us < result->moving_us ? result->dealt_us : result->moving_us;
 }
 
-/* A table that is gathered from is touched where it is read only. */
-static moved moved_of(const dlc_chooser *c)
+static int meets_axis(const dlc_chooser *c, uint32_t b, uint32_t axis)
+{
+    for (uint32_t s = 0; s < c->kernel->stages.n; s++)
+        for (uint32_t i = 0; i < c->accesses[s].n; i++) {
+            const dlc_access_fact *access = &c->accesses[s].data[i];
+            uint32_t source = access->load ? access->source : c->kernel->stages.data[s].buffer;
+            if (source == b && dlc_expr_uses_axis(c->kernel->pool, access->offset, axis))
+                return 1;
+        }
+    return 0;
+}
+
+/* The axis deals columns of weights. */
+static int is_of_weights(const dlc_chooser *c, uint32_t axis)
+{
+    for (uint32_t b = 0; b < c->kernel->buffers.n; b++)
+        if (c->kernel->buffers.data[b].role == DLC_ROLE_CONST && meets_axis(c, b, axis))
+            return 1;
+    return 0;
+}
+
+/* What threads that share an axis's points move by parts: where these are of weights, all of them read the same rows; else rows are theirs, copies
+ * of them, too, whatever axes those have. */
+static void find_dealt(const dlc_chooser *c, uint32_t axis, const double *bytes, moved *sum)
+{
+    int is_columns = axis != DLC_NO_AXIS && is_of_weights(c, axis);
+    for (uint32_t b = 0; axis != DLC_NO_AXIS && b < c->kernel->buffers.n; b++) {
+        int is_const = c->kernel->buffers.data[b].role == DLC_ROLE_CONST;
+        if (is_const && is_columns && bytes[b] >= c->target->l2_bytes && meets_axis(c, b, axis))
+            sum->dealt_weights += bytes[b];
+        else if (!is_const && (!is_columns || meets_axis(c, b, axis)))
+            sum->dealt_others += bytes[b];
+    }
+}
+
+/* A table that is gathered from is touched where it is read only. Threads share the points of the axis, or of none. */
+static moved moved_of(const dlc_chooser *c, uint32_t axis)
 {
     double *touched = dlc_new_array(c->arena, double, c->kernel->buffers.n + 1);
     moved sum = {0};
@@ -96,17 +136,18 @@ static moved moved_of(const dlc_chooser *c)
     for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &c->kernel->buffers.data[b];
         double elems = dlc_choose_elems(c, b), size = dlc_dtype_bytes(buffer->type.dtype);
-        double bytes = (elems < touched[b] ? elems : touched[b]) * size;
+        double bytes = touched[b] = (elems < touched[b] ? elems : touched[b]) * size;
         sum.weights += buffer->role == DLC_ROLE_CONST ? bytes : 0;
         sum.others += buffer->role == DLC_ROLE_CONST ? 0 : bytes;
         sum.whole += buffer->role == DLC_ROLE_CONST ? 0 : elems * size;
     }
+    find_dealt(c, axis, touched, &sum);
     return sum;
 }
 
 double dlc_choose_moved(const dlc_chooser *c)
 {
-    moved sum = moved_of(c);
+    moved sum = moved_of(c, DLC_NO_AXIS);
     return sum.weights + sum.others;
 }
 
@@ -164,6 +205,15 @@ static double pars_of(const estimator *e, int is_kept)
     for (uint32_t i = from; i < to; i++)
         n *= ceil((double)e->c.extent[node_at(e, i)->axis] / (double)node_at(e, i)->tile);
     return n;
+}
+
+/* The axis whose points threads share: the outermost that has several units, or none. */
+static uint32_t dealt_axis(const estimator *e)
+{
+    for (uint32_t n = 0; n < e->schedule->kept.first; n++)
+        if (e->c.extent[node_at(e, n)->axis] > node_at(e, n)->tile)
+            return node_at(e, n)->axis;
+    return DLC_NO_AXIS;
 }
 
 static int is_kept(const estimator *e, uint32_t n)
@@ -548,7 +598,9 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
 {
     const dlc_machine *machine = target->machine;
     double computing = hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us);
-    return dlc_estimate_hidden(computing, e->moving_us) + early_us(e, target, workers);
+    double moving = e->moving_us - e->dealt_us + e->dealt_us / workers; /* of each worker; memory is all of theirs */
+    double longest = moving > e->far_us ? moving : e->far_us, hidden = computing < longest ? computing : moving;
+    return (computing < longest ? longest : computing) + hidden * UNHIDDEN_MOVES + early_us(e, target, workers);
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
@@ -597,10 +649,10 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
         e.c.place[s] = schedule->homes[s].place;
         e.c.together[s] = axis_together(schedule, s);
     }
-    moved moves = moved_of(&e.c);
+    moved moves = moved_of(&e.c, dealt_axis(&e));
     moves.past = stored_past_caches(&e);
     result->bytes = moves.weights + moves.others;
-    result->moving_us = moving_us(schedule->target, &moves, &result->far_us);
+    find_moving(schedule->target, &moves, result);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
     result->cycles = cycles_of(&e, result);
@@ -617,10 +669,8 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
 
 double dlc_estimate_time_us(const dlc_estimate *estimate, const dlc_schedule *schedule, double threads)
 {
-    dlc_estimate own = *estimate; /* of one thread */
     double workers = 1 / dlc_estimate_share(estimate, schedule, (int64_t)threads);
-    own.moving_us = own.far_us + (own.moving_us - own.far_us) / workers;
-    return time_of(&own, schedule->target, workers) + schedule->target->machine->step_us;
+    return time_of(estimate, schedule->target, workers) + schedule->target->machine->step_us;
 }
 
 void dlc_estimate_grain(dlc_schedule *schedule, dlc_arena *scratch)

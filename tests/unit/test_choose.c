@@ -309,6 +309,7 @@ static const struct {
     {MATRIX(1000), TILE("par j:48, for i:6, j:16"), TILE("par j:64, for i:6, j:16"), 2}, /* the last may be smaller */
     {FEW_ROWS, TILE("par j:16, i:6"), TILE("par i:6, j:16"), 1}, /* by rows all weights come while the first ones are multiplied, */
     {FEW_ROWS, TILE("par i:24, j:16, for i:6"), TILE("par i:6, j:16"), 1}, /* or more of them */
+    {FEW_ROWS, TILE("par j:16, for i:6"), TILE("par i:24, j:16, for i:6"), 2}, /* two threads read half of the weights each, or all */
     {TWICE, MADE("par i:48, j:16", "kept for"), MADE("par i:96, j:16", "kept for"), 2}, /* each thread makes what units begin with alike */
     {MATRIX(1000), TILES(24, "par j:48, i:4, for j:24"), TILES(24, "par j:32, i:4, for j:24"), 1}, /* blocks share tiles */
     {MATRIX(512), LONG_TILES("par i:13, j:16"), LONG_TILES("par i:26, j:16"), 1}, /* every other row begins at the same place of L1 */
