@@ -1,12 +1,13 @@
 /* LLVM's shared library, opened, and its functions found by name. */
 #include "codegen/cpu/calls.h"
 
+#include <stdint.h>
+
 #ifdef DLC_LLVM_LIBRARY
 #include <assert.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ static_assert(sizeof dlc_llvm_calls == NNAMES * sizeof(void *), "the table holds
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int is_open;
+static const char *file; /* that it was opened from: while it is open, so to the process's end */
 
 static dlc_status cannot_be_loaded(dlc_diag *diag)
 {
@@ -60,6 +62,9 @@ static dlc_status open_library(dlc_diag *diag)
             return cannot_be_loaded(diag);
         memcpy((char *)&dlc_llvm_calls + i * sizeof address, &address, sizeof address);
     }
+    struct link_map *map;
+    if (!dlinfo(library, RTLD_DI_LINKMAP, &map))
+        file = map->l_name;
     (void)dl_iterate_phdr(leave_tables, NULL);
     is_open = 1;
     return DLC_OK;
@@ -72,10 +77,23 @@ dlc_status dlc_llvm_open(dlc_diag *diag)
     pthread_mutex_unlock(&lock);
     return status;
 }
+
+const char *dlc_llvm_file(void)
+{
+    return file;
+}
 #else
+#include <dlfcn.h>
+
 dlc_status dlc_llvm_open(dlc_diag *diag)
 {
     (void)diag;
     return DLC_OK;
+}
+
+const char *dlc_llvm_file(void)
+{
+    Dl_info here;
+    return dladdr((void *)(uintptr_t)dlc_llvm_open, &here) ? here.dli_fname : NULL;
 }
 #endif

@@ -8,6 +8,7 @@
 #define DLC_CODEGEN_CPU_CALLS_H
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
@@ -27,5 +28,7 @@ extern dlc_llvm_table dlc_llvm_calls; /* filled in by dlc_llvm_open */
 
 /* Before any of the functions; once is enough. DLC_IO, DLC_LIMIT: it cannot be loaded, in the dynamic linker's words. */
 DLC_NODISCARD dlc_status dlc_llvm_open(dlc_diag *diag);
+/* The file that holds LLVM's code, or NULL where none tells; once it is open. */
+const char *dlc_llvm_file(void);
 
 #endif

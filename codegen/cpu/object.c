@@ -12,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/llvm.h"
+#include "codegen/cpu/cache.h"
 
 typedef struct {
     const dlc_module *module;
     const dlc_emit_options *options;
+    dlc_cpu_cache cache;               /* of objects alone */
     uint32_t nmodules, nkernels;  /* of a module */
     atomic_uint next;
     LLVMMemoryBufferRef *results; /* by module */
@@ -84,14 +85,7 @@ static char *copy_message(char *message)
 /* Text, assembly or object of a finished module; an error's text otherwise. */
 static char *emit(LLVMModuleRef llvm, LLVMTargetMachineRef machine, dlc_emit_kind kind, LLVMMemoryBufferRef *result)
 {
-    char *message = NULL;
-#ifdef DLC_VERIFY
-    if (LLVMVerifyModule(llvm, LLVMReturnStatusAction, &message))
-        return copy_message(message);
-    LLVMDisposeMessage(message);
-    message = NULL;
-#endif
-    char *error = optimise(llvm, machine);
+    char *message = NULL, *error = optimise(llvm, machine);
     if (error)
         return error;
     if (kind == DLC_EMIT_LLVM_IR) {
@@ -102,6 +96,29 @@ static char *emit(LLVMModuleRef llvm, LLVMTargetMachineRef machine, dlc_emit_kin
     }
     LLVMCodeGenFileType type = kind == DLC_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
     return LLVMTargetMachineEmitToMemoryBuffer(machine, llvm, type, &message, result) ? copy_message(message) : NULL;
+}
+
+/* The same, of an object as it was made before, where it was. */
+static char *emit_once(const job *work, LLVMModuleRef llvm, LLVMTargetMachineRef machine, LLVMMemoryBufferRef *result)
+{
+#ifdef DLC_VERIFY
+    char *message = NULL;
+    if (LLVMVerifyModule(llvm, LLVMReturnStatusAction, &message))
+        return copy_message(message);
+    LLVMDisposeMessage(message);
+#endif
+    LLVMMemoryBufferRef key = dlc_cpu_cache_key(&work->cache, llvm);
+    if (!key)
+        return emit(llvm, machine, work->options->kind, result);
+    char *error = NULL;
+    *result = dlc_cpu_cache_find(&work->cache, key);
+    if (!*result) {
+        error = emit(llvm, machine, work->options->kind, result);
+        if (*result)
+            dlc_cpu_cache_add(&work->cache, key, *result);
+    }
+    LLVMDisposeMemoryBuffer(key);
+    return error;
 }
 
 static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
@@ -117,7 +134,7 @@ static void compile(job *work, uint32_t index, LLVMTargetMachineRef machine)
     LLVMDisposeTargetData(layout);
     for (uint32_t k = 0; k < work->nkernels; k++)
         build(work, index * work->nkernels + k, context, llvm, arena, &diag);
-    work->errors[index] = emit(llvm, machine, work->options->kind, &work->results[index]);
+    work->errors[index] = emit_once(work, llvm, machine, &work->results[index]);
     LLVMDisposeModule(llvm);
     LLVMContextDispose(context);
     dlc_arena_destroy(arena);
@@ -178,12 +195,15 @@ dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *option
     DLC_TRY(dlc_llvm_open(diag));
     uint32_t n = module->kernels.n;
     int is_text = options->kind != DLC_EMIT_OBJECT && n;
-    job work = {.module = module, .options = options, .nmodules = is_text ? 1 : n, .nkernels = is_text ? n : 1};
+    job work = {.module = module, .options = options, .nmodules = is_text ? 1 : n, .nkernels = is_text ? n : 1, .cache.folder = -1};
+    if (!is_text)
+        DLC_TRY(dlc_cpu_cache_open(&work.cache, module->target, diag));
     work.results = dlc_new_array(arena, LLVMMemoryBufferRef, n);
     work.errors = dlc_new_array(arena, char *, n);
     *blobs = dlc_new_array(arena, dlc_blob, n);
     *nblobs = work.nmodules;
     run_workers(&work, options->njobs ? options->njobs : 1);
+    dlc_cpu_cache_close(&work.cache);
     return collect(&work, arena, diag, *blobs);
 }
 
