@@ -446,7 +446,7 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     plan_row(nest, &plan, buffer, index);
     if (plan.access.mode == DLC_ACCESS_GATHER)
         plan_spread(nest, &plan, buffer);
-    if (plan.access.mode == DLC_ACCESS_VECTOR && plan.guard && fill_of(nest, plan.otherwise, &plan.access.fill))
+    if (plan.access.mode == DLC_ACCESS_VECTOR && plan.guard && !plan.in_range && fill_of(nest, plan.otherwise, &plan.access.fill))
         plan.inside = dlc_nest_split_guard(nest, &plan.guard);
     if (plan.access.mode == DLC_ACCESS_GATHER && !plan.access.row && !plan.access.stride && !plan.access.granule)
         plan.offset = dlc_nest_narrow(nest, plan.offset, plan.guard, plan.in_range);
