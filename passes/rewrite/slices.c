@@ -28,6 +28,7 @@ typedef struct {
     dlc_pass_ctx *ctx;
     dlc_module *module;
     uint32_t *nreaders, *nwriters, *writer; /* by value: steps; the last that writes it */
+    uint32_t *region;                       /* by step: the mark that opens the loop or branch it stands in; 0: none */
     uint8_t *is_dropped;                    /* by step */
 } slicing;
 
@@ -222,12 +223,19 @@ static int find_written(const slicing *s, const dlc_step *step, uint32_t value, 
     return 0;
 }
 
-static int can_slice(const slicing *s, const dlc_kernel *kernel, const dlc_step *step, const choice *c)
+/* Who writes the value runs before the step, as often as that does. */
+static int is_written_for(const slicing *s, uint32_t value, uint32_t at)
 {
+    return s->nwriters[value] == 1 && s->writer[value] < at && s->region[s->writer[value]] == s->region[at];
+}
+
+static int can_slice(const slicing *s, const dlc_kernel *kernel, uint32_t at, const choice *c)
+{
+    const dlc_step *step = &s->module->steps.data[at];
     for (uint32_t k = 0; k < c->n; k++) {
         uint32_t value = step->values[c->buffers[k]], buffer, dim;
         const dlc_step *writer = &s->module->steps.data[s->writer[value]];
-        if (s->module->values.data[value].role != DLC_VALUE_TEMP || s->nreaders[value] != 1 || s->nwriters[value] != 1 ||
+        if (s->module->values.data[value].role != DLC_VALUE_TEMP || s->nreaders[value] != 1 || !is_written_for(s, value, at) ||
             writer->kind != DLC_STEP_LAUNCH ||
             !find_written(s, writer, value, c->starts[k + 1] - c->starts[k],
                           elems_behind(kernel, &kernel->buffers.data[c->buffers[k]], c->dim), &buffer, &dim))
@@ -424,7 +432,7 @@ static int try_copy(slicing *s, uint32_t at)
     uint32_t from = step->values[0], to = step->values[1];
     const dlc_module_value *source = dlc_module_value_of(s->module, from), *result = dlc_module_value_of(s->module, to);
     if (from == to || source->role != DLC_VALUE_TEMP || source->skip || (result->role != DLC_VALUE_TEMP && result->role != DLC_VALUE_OUTPUT) ||
-        result->skip || s->nwriters[from] != 1 || s->nwriters[to] != 1 || source->type.dtype != result->type.dtype ||
+        result->skip || !is_written_for(s, from, at) || s->nwriters[to] != 1 || source->type.dtype != result->type.dtype ||
         !are_as_many(s->module, &source->type, &result->type) || !can_stand_for(s, at, from, to))
         return 0;
     for (uint32_t i = 0; i < s->module->steps.n; i++)
@@ -455,18 +463,24 @@ static int try_step(slicing *s, uint32_t at)
         return 0;
     dlc_kernel *kernel = dlc_kernel_clone(kernel_of(s, step), s->ctx->scratch); /* matching grows its pool */
     find_choices(kernel, s->ctx->scratch, &all);
-    if (!all.n || !can_slice(s, kernel, step, &all.data[0]))
+    if (!all.n || !can_slice(s, kernel, at, &all.data[0]))
         return 0;
     slice(s, at, kernel, &all);
     return 1;
 }
 
-static int has_regions(const dlc_module *module)
+static void find_regions(slicing *s)
 {
-    for (uint32_t i = 0; i < module->steps.n; i++)
-        if (module->steps.data[i].kind >= DLC_STEP_IF)
-            return 1;
-    return 0;
+    dlc_ids open = {0};
+    s->region = dlc_new_array(s->ctx->scratch, uint32_t, s->module->steps.n + 1);
+    for (uint32_t i = 0; i < s->module->steps.n; i++) {
+        uint8_t kind = s->module->steps.data[i].kind;
+        if (kind == DLC_STEP_ELSE || kind == DLC_STEP_END)
+            open.n--;
+        s->region[i] = open.n ? open.data[open.n - 1] : 0;
+        if (kind == DLC_STEP_ELSE || kind == DLC_STEP_IF || kind == DLC_STEP_LOOP)
+            dlc_vec_push(s->ctx->scratch, &open, i + 1);
+    }
 }
 
 static void drop_steps(slicing *s)
@@ -481,10 +495,9 @@ static void drop_steps(slicing *s)
 dlc_status dlc_pass_slices(dlc_pass_ctx *ctx)
 {
     slicing s = {.ctx = ctx, .module = ctx->module};
-    if (has_regions(ctx->module)) /* a writer may not run where its reader does */
-        return DLC_OK;
     s.is_dropped = dlc_new_array(ctx->scratch, uint8_t, ctx->module->steps.n + 1);
     count_steps(&s);
+    find_regions(&s);
     for (uint32_t i = 0; i < ctx->module->steps.n; i++)
         ctx->changes += (uint32_t)try_copy(&s, i);
     for (uint32_t i = 0; i < ctx->module->steps.n; i++)
