@@ -59,6 +59,19 @@ static dlc_status read_matrix(dlc_pass_ctx *ctx, request *r)
     return dlc_diag_fail(ctx->diag, DLC_USAGE, NULL, "matrix '%s' is none of auto, on and off", text);
 }
 
+static int is_named(const char *name, const char *text, size_t n)
+{
+    return strlen(name) == n && !memcmp(name, text, n);
+}
+
+/* "=N" */
+static int reads_number(const char *text, int64_t *wanted)
+{
+    char *end = NULL;
+    *wanted = *text ? strtoll(text + 1, &end, 10) : 0;
+    return *text && end > text + 1 && !*end && *wanted > 1;
+}
+
 /* "none", or NAME=N. */
 static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
 {
@@ -72,13 +85,12 @@ static dlc_status read_request(dlc_pass_ctx *ctx, request *r)
     }
     size_t n = strcspn(text, "=");
     dlc_str names = {0};
+    dlc_str_printf(&names, ", %s=N", DLC_REWRITE_SAMPLES);
+    if (is_named(DLC_REWRITE_SAMPLES, text, n) && reads_number(text + n, &r->wanted))
+        r->only = DLC_REWRITE_SAMPLES; /* another pass's (samples.c) */
     for (uint32_t i = 0; i < dlc_nrewrites; i++) {
-        char *end = NULL;
         dlc_str_printf(&names, ", %s=N", dlc_rewrites[i].name);
-        if (strlen(dlc_rewrites[i].name) != n || memcmp(dlc_rewrites[i].name, text, n) != 0 || !text[n])
-            continue;
-        r->wanted = strtoll(text + n + 1, &end, 10);
-        if (end > text + n + 1 && !*end && r->wanted > 1)
+        if (is_named(dlc_rewrites[i].name, text, n) && reads_number(text + n, &r->wanted))
             r->only = dlc_rewrites[i].name;
     }
     dlc_status status = r->only ? DLC_OK

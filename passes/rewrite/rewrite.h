@@ -8,6 +8,7 @@
 
 #include "passes/pass.h"
 
+#define DLC_REWRITE_SAMPLES "samples" /* what the pass of that name is asked for by, N samples at least */
 #define DLC_REWRITE_MADE 0x80000000u /* | number: a value between the new kernels */
 
 typedef struct {

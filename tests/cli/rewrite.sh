@@ -21,7 +21,7 @@ fi
 "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --target sm_80 --rewrite none >out 2>err
 grep -q parts out && fail "--rewrite none rewrites"
 expect 0 'matmul.parts' "$DLC" opt few.dlc --passes layout,fuse,lower,rewrite --rewrite split=4
-expect 2 "there is no rewrite 'split'; there are none, winograd=N, bf16x3=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N, positions=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
+expect 2 "there is no rewrite 'split'; there are none, samples=N, winograd=N, bf16x3=N, transposed=N, tabulate=N, split=N, windows=N, taps=N, pieces=N, positions=N with a number of at least 2" "$DLC" compile few.dlc -o m.so --rewrite split
 expect 2 "there is no rewrite 'split=1'" "$DLC" compile few.dlc -o m.so --rewrite split=1
 expect 0 'split' "$DLC" passes
 
@@ -88,6 +88,56 @@ for target in native x86-64-v3 x86-64-v2; do
 done
 "$DLC" opt taps.dlc --passes $lowering --winograd off >out 2>err || fail "does not run: $(cat err)"
 ! grep -q winograd out || fail "--winograd off leaves tiles"
+
+# Samples of a batch one after the other: where it is asked for, as code, and where estimates say so.
+cat >batch.dlc <<TEXT
+graph @batch(%x: f32[6,16,13,11]) -> %y, %d {
+  %v: f32[24,16,3,3] = const hash(00000000000000a3)
+  %r: f32[24,1,3,3] = const hash(00000000000000a4)
+  %u: f32[10,24] = const hash(00000000000000a7)
+  %a: f32[6,24,13,11] = conv %x, %v {pads=[1, 1, 1, 1]}
+  %b: f32[6,24,13,11] = conv %a, %r {pads=[1, 1, 1, 1], group=24}
+  %c: f32[6,24,13,11] = relu %b
+  %d: f32[6,24,13,11] = add %c, %a
+  %m: f32[6,24] = reduce_mean %d {axes=[2, 3], keepdims=0}
+  %t: f32[24,10] = transpose %u {perm=[1, 0]}
+  %y: f32[6,10] = matmul %m, %t
+}
+TEXT
+expect 0 "loop sample < 6;copy %y.one -> %y.all at sample * 40;copy %y.all -> %y" "$DLC" opt batch.dlc --passes layout,fuse,lower,samples,rewrite,slices --rewrite samples=6
+expect 0 "" "$DLC" opt batch.dlc --passes layout,fuse,lower,samples --rewrite samples=7
+! grep -q loop out || fail "fewer samples than asked for go one by one"
+"$DLC" run batch.dlc --interpret --input x=random:7 --outputs batch.npz -q || fail "no expected output"
+for target in native x86-64-v3 x86-64-v2; do
+    [ $target = native ] || [ "$(uname -m)" = x86_64 ] || continue
+    for threads in 1 2; do
+        expect 0 "" "$DLC" run batch.dlc --input x=random:7 --expect batch.npz --rewrite samples=2 --target $target --threads $threads
+    done
+done
+large() { # samples, rows and columns of an image
+    cat <<TEXT
+graph @large(%x: f32[$1,16,$2,$2]) -> %y {
+  %v: f32[64,16,1,1] = const hash(00000000000000a3)
+  %r: f32[64,1,3,3] = const hash(00000000000000a4)
+  %a: f32[$1,64,$2,$2] = conv %x, %v
+  %b: f32[$1,64,$2,$2] = relu %a
+  %c: f32[$1,64,$2,$2] = conv %b, %r {pads=[1, 1, 1, 1], group=64}
+  %d: f32[$1,64,$2,$2] = relu %c
+  %m: f32[$1,64] = reduce_mean %d {axes=[2, 3], keepdims=0}
+  %u: f32[64,4000] = const hash(00000000000000a7)
+  %y: f32[$1,4000] = matmul %m, %u
+}
+TEXT
+}
+large 32 32 >large.dlc
+large 2 16 >small.dlc
+if [ "$(uname -m)" = x86_64 ]; then
+    expect 0 "loop sample < 32" "$DLC" opt large.dlc --passes layout,fuse,lower,samples --fusion none --target x86-64-v4
+    expect 0 "" "$DLC" opt small.dlc --passes layout,fuse,lower,samples --fusion none --target x86-64-v4
+    ! grep -q loop out || fail "a batch that the caches hold goes sample by sample"
+    expect 0 "" "$DLC" opt large.dlc --passes layout,fuse,lower,samples --fusion none --target sm_80
+    ! grep -q loop out || fail "samples one by one on a device"
+fi
 
 # Bytes over their whole range, of either signedness: exact, by pairs of 16 bits. Tiles of 4 want results of 26 bits at most.
 cat >tiles8.dlc <<TEXT

@@ -32,10 +32,11 @@ static const way all_ways[] = {
     {"x86-64-v3", "none", NULL, NULL},      {"x86-64-v3", "pointwise", NULL, NULL}, {"x86-64-v3", "greedy", NULL, NULL},
     {"x86-64-v4", "none", NULL, NULL},      {"x86-64-v4", "pointwise", NULL, NULL}, {"x86-64-v4", "greedy", NULL, NULL},
     {"native", "greedy", NULL, NULL},       {"native", "greedy", "split=3", NULL},  {"native", "greedy", NULL, "4"},
-    {"native", "greedy", "bf16x3=2", NULL}, {"x86-64-v3", WILD_STRATEGY, NULL, NULL}, {"x86-64-v4", WILD_STRATEGY, NULL, NULL},
+    {"native", "greedy", "bf16x3=2", NULL}, {"native", "greedy", "samples=2", NULL}, {"x86-64-v3", "none", "samples=2", NULL},
+    {"x86-64-v3", WILD_STRATEGY, NULL, NULL}, {"x86-64-v4", WILD_STRATEGY, NULL, NULL},
     {"sm_75", "greedy", NULL, NULL},        {"sm_75", "none", NULL, NULL},          {"sm_80", "pointwise", NULL, NULL},
 };
-enum { NWAYS = sizeof all_ways / sizeof *all_ways, FIRST_GPU = 15 };
+enum { NWAYS = sizeof all_ways / sizeof *all_ways, FIRST_GPU = 17 };
 
 typedef struct {
     uint64_t seed, count, jobs, nodes;

@@ -309,23 +309,42 @@ static inline void **small_values(const small_graph *s, const dlc_module *module
     return values;
 }
 
-/* Every step's kernel. The result is by id of the graph's values. */
+static inline void small_launch(const small_graph *s, const dlc_module *module, const dlc_step *step, void **values, const int64_t *symbols)
+{
+    void **buffers = dlc_new_array(s->arena, void *, step->nvalues + 1);
+    int64_t *sizes = dlc_new_array(s->arena, int64_t, step->nsymbols + 1);
+    for (uint32_t b = 0; b < step->nvalues; b++)
+        buffers[b] = values[step->values[b]];
+    for (uint32_t n = 0; n < step->nsymbols; n++)
+        sizes[n] = dlc_expr_eval(module->pool, step->symbols[n], symbols);
+    if (dlc_interp_run(module->kernels.data[step->kernel].kernel, DLC_STRICT, &(dlc_interp_args){.buffers = buffers, .symbols = sizes}, s->diag) !=
+        DLC_OK)
+        small_fail(s, "interpreter");
+}
+
+/* Kernels, copies and loops that are in no other one. The result is by id of the graph's values. */
 static inline void **run_module(const small_graph *s, const dlc_module *module)
 {
     void **memory = small_memory(s), **values = small_values(s, module, memory);
+    int64_t *symbols = dlc_new_array(s->arena, int64_t, module->symbols.n + 1);
+    uint32_t loop = 0;
+    for (uint32_t i = 0; i < module->symbols.n; i++)
+        symbols[i] = s->size_of_symbols;
     for (uint32_t i = 0; i < module->steps.n; i++) {
         const dlc_step *step = &module->steps.data[i];
-        if (step->kind != DLC_STEP_LAUNCH)
-            continue;
-        void **buffers = dlc_new_array(s->arena, void *, step->nvalues + 1);
-        int64_t *symbols = dlc_new_array(s->arena, int64_t, step->nsymbols + 1);
-        for (uint32_t b = 0; b < step->nvalues; b++)
-            buffers[b] = values[step->values[b]];
-        for (uint32_t n = 0; n < step->nsymbols; n++)
-            symbols[n] = dlc_expr_eval(module->pool, step->symbols[n], small_symbols(s));
-        if (dlc_interp_run(module->kernels.data[step->kernel].kernel, DLC_STRICT,
-                           &(dlc_interp_args){.buffers = buffers, .symbols = symbols}, s->diag) != DLC_OK)
-            small_fail(s, "interpreter");
+        int64_t size = step->size ? dlc_expr_eval(module->pool, step->size, symbols) : 0;
+        if (step->kind == DLC_STEP_LAUNCH)
+            small_launch(s, module, step, values, symbols);
+        else if (step->kind == DLC_STEP_COPY)
+            memcpy((char *)values[step->values[1]] + size, values[step->values[0]],
+                   (size_t)dlc_expr_eval(module->pool, dlc_module_value_bytes(module, step->values[0]), symbols));
+        else if (step->kind == DLC_STEP_SET)
+            symbols[step->symbol] = size;
+        else if (step->kind == DLC_STEP_END)
+            i = loop - 1;
+        else if (step->kind == DLC_STEP_LOOP)
+            for (loop = i; !size && module->steps.data[i].kind != DLC_STEP_END;)
+                i++;
     }
     return memory;
 }
