@@ -37,7 +37,7 @@ static inline int64_t dlc_deal_chunks(int64_t units, int64_t nparts, int64_t gra
 static inline int64_t dlc_deal_chunk(int64_t units, int64_t i, int64_t n)
 {
     if (n <= DLC_CHUNKS || i < DLC_CHUNKS)
-        return dlc_deal_bound(0, units, i, n < DLC_CHUNKS ? n : DLC_CHUNKS);
+        return dlc_deal_bound(0, units, i, n < DLC_CHUNKS ? n : (int64_t)DLC_CHUNKS);
     return i == n ? units : units - units / (DLC_CHUNKS << (i - DLC_CHUNKS + 1));
 }
 
