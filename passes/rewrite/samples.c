@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORTH 0.2       /* of what moving takes: less is not worth a loop */
-#define ITERATION_US 1. /* for each thread: what a step takes to begin and end, once a sample */
+#define WORTH 0.2      /* of what moving takes: less is not worth a loop */
+#define MEETING_US 0.7 /* for each thread: what waits for the others at the end of a step */
 
 /* How a kernel goes over samples. */
 typedef struct {
@@ -187,14 +187,20 @@ static int is_of_samples(const sampling *s, uint32_t value)
            dlc_expr_is_int(s->module->pool, v->type.dims[0], &size) && size % s->n == 0;
 }
 
-static int can_be_sampled(sampling *s, uint32_t step)
+static void find_whole(sampling *s, uint32_t step)
+{
+    const dlc_step *launch = &s->module->steps.data[step];
+    for (uint32_t v = 0; v < launch->nvalues; v++)
+        if (!s->of[step].is_one[v] && s->nwriters[launch->values[v]] && s->writer[launch->values[v]] >= s->whole_from[step])
+            s->whole_from[step] = s->writer[launch->values[v]] + 1;
+}
+
+static int can_be_sampled(const sampling *s, uint32_t step)
 {
     const dlc_step *launch = &s->module->steps.data[step];
     const dlc_kernel *kernel = kernel_of(s, step);
     for (uint32_t b = 0; b < kernel->buffers.n; b++) {
         uint32_t value = launch->values[b];
-        if (!s->of[step].is_one[b] && s->nwriters[value] && s->writer[value] >= s->whole_from[step])
-            s->whole_from[step] = s->writer[value] + 1;
         if (s->of[step].is_one[b] && !is_of_samples(s, value))
             return 0;
         if (kernel->buffers.data[b].role == DLC_ROLE_OUT && s->nwriters[value] != 1)
@@ -254,7 +260,7 @@ static void estimate(sampling *s, uint32_t step)
     double shared_us = shared / target->machine->far_bytes_per_us / threads, batch_us = reading_us(target, batch, batch, threads);
     s->moving_us[step] = batch_us + shared_us;
     s->gain_us[step] = batch_us - reading_us(target, batch, batch / n, threads) - reading_us(target, COPIED * outputs, outputs, threads) -
-                       (n - 1) * (shared_us + threads * ITERATION_US);
+                       (n - 1) * (shared_us + target->machine->step_us + threads * MEETING_US);
 }
 
 /* Steps [first, end). */
@@ -476,8 +482,10 @@ static int sample_steps(dlc_pass_ctx *ctx, int64_t n)
         s.of[i] = find_samples(kernel_of(&s, i), n, ctx->scratch);
         if (s.of[i].points && !can_be_sampled(&s, i))
             s.of[i].points = 0;
-        if (s.of[i].points)
-            estimate(&s, i);
+        if (!s.of[i].points)
+            continue;
+        find_whole(&s, i);
+        estimate(&s, i);
     }
     if (!find_stretch(&s, &best))
         return 0;
