@@ -258,16 +258,8 @@ static void print_text(const printer *p, const cJSON *json)
 
 static int64_t *nominal_symbols(dlc_model *model)
 {
-    const dlc_graph *graph = model->graph;
-    if (!graph)
-        return dlc_module_symbol_values(model->ctx.module, DLC_NOMINAL_SYMBOL, model->notes);
-    int64_t *values = dlc_new_array(model->notes, int64_t, graph->symbols.n + 1);
-    for (uint32_t i = 0; i < graph->symbols.n; i++) {
-        const dlc_symbol *symbol = &graph->symbols.data[i];
-        int64_t most = symbol->hi < DLC_NOMINAL_SYMBOL ? symbol->hi : DLC_NOMINAL_SYMBOL;
-        values[i] = most < symbol->lo ? symbol->lo : most;
-    }
-    return values;
+    return model->graph ? dlc_graph_usual_values(model->graph, DLC_NOMINAL_SYMBOL, model->notes)
+                        : dlc_module_usual_values(model->ctx.module, DLC_NOMINAL_SYMBOL, model->notes);
 }
 
 static const char *result_name(const dlc_node *node)

@@ -214,7 +214,7 @@ static dlc_status find_prices(const void *work, dlc_arena *arena, dlc_diag *diag
 {
     const job *asked = work;
     uint32_t n = asked->sources->n;
-    const int64_t *sizes = dlc_module_symbol_values(asked->module, DLC_NOMINAL_SYMBOL, arena);
+    const int64_t *sizes = dlc_module_usual_values(asked->module, DLC_NOMINAL_SYMBOL, arena);
     numbered_price *prices = dlc_new_array(arena, numbered_price, (size_t)n * VGPU_GPU_COUNT + 1);
     queue q = {.trials = dlc_new_array(arena, trial, n + 1u), .n = n};
     ptx_module *ptx;

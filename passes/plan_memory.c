@@ -495,7 +495,7 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
     planner p = {.ctx = ctx, .module = module};
     DLC_TRY(find_lifetimes(&p, role));
     dlc_ranges ranges = dlc_module_ranges(module);
-    *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_symbol_values(module, DLC_NOMINAL_SYMBOL, ctx->scratch),
+    *bytes = dlc_arena_plan(module->pool, &ranges, dlc_module_usual_values(module, DLC_NOMINAL_SYMBOL, ctx->scratch),
                             p.lifetimes.data, p.lifetimes.n, ctx->scratch);
     for (uint32_t v = 0; v < module->values.n; v++)
         if (p.lifetime_of[v])

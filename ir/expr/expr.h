@@ -204,6 +204,11 @@ int dlc_expr_linear(dlc_pool *pool, dlc_expr expr, uint32_t axis, dlc_expr *coef
 typedef struct {
     int64_t lo, hi;
 } dlc_interval;
+/* A symbol's value where it ranges from lo to hi: `wanted`, or the bound that is next to it. */
+static inline int64_t dlc_symbol_value(int64_t wanted, int64_t lo, int64_t hi)
+{
+    return wanted < lo ? lo : wanted > hi ? hi : wanted;
+}
 typedef struct dlc_known dlc_known;
 typedef struct {
     const dlc_interval *axes, *symbols;

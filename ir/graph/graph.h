@@ -91,6 +91,7 @@ struct dlc_node {
 typedef struct {
     const char *name;
     int64_t lo, hi; /* inclusive; input dimensions [0, 2^31-1] unless the user says otherwise */
+    int64_t usual;  /* what it mostly is, as the user says; 0: dlc_graph_usual says it */
     uint8_t bind;   /* dlc_bind */
     dlc_value *value;
     uint32_t index;
@@ -135,6 +136,10 @@ struct dlc_graph {
 
 dlc_graph *dlc_graph_create(dlc_arena *arena, dlc_diag *diag, const char *file);
 uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value, uint32_t index);
+/* What the symbol mostly is, for choices and estimates alone: as stated, or by the rule of usual.c; 0: nobody knows. */
+int64_t dlc_graph_usual(const dlc_graph *graph, uint32_t symbol);
+/* Sizes of all symbols: the usual ones; `otherwise` where nobody knows. */
+int64_t *dlc_graph_usual_values(const dlc_graph *graph, int64_t otherwise, dlc_arena *arena);
 dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type);
 void dlc_graph_output(dlc_graph *graph, const char *name, dlc_value *value);
 /* A constant; bytes are borrowed and must outlive the graph. Its node stands before all others but older constants, so it may

@@ -18,8 +18,9 @@ static dlc_expr kernel_symbol(dlc_mean *mean, uint32_t symbol)
     for (uint32_t s = 0; s < kernel->symbols.n; s++)
         if (kernel->symbols.data[s].outer == outer)
             return dlc_expr_sym(kernel->pool, s);
-    return dlc_expr_sym(kernel->pool,
-                        dlc_kernel_symbol_add(kernel, from->name, from->lo, from->hi, outer));
+    uint32_t made = dlc_kernel_symbol_add(kernel, from->name, from->lo, from->hi, outer);
+    kernel->symbols.data[made].usual = dlc_graph_usual(mean->graph, symbol);
+    return dlc_expr_sym(kernel->pool, made);
 }
 
 static dlc_expr rename_symbol(void *ctx, dlc_pool *to, const dlc_expr_node *node,

@@ -539,7 +539,7 @@ static dlc_status parse_symbol(parser *p)
 {
     static const char *const binds[] = {"dim", "data", "opaque", "result"};
     enum { NBINDS = sizeof binds / sizeof *binds };
-    int64_t index, lo, hi;
+    int64_t index, lo, hi, usual = 0;
     uint8_t bind = 0;
     late_bind late = {.symbol = p->graph->symbols.n};
     skip_blanks(p);
@@ -565,6 +565,10 @@ static dlc_status parse_symbol(parser *p)
     DLC_TRY(parse_int(p, &lo));
     DLC_TRY(expect(p, ".."));
     DLC_TRY(parse_int(p, &hi));
+    if (take_word(p, "usual"))
+        DLC_TRY(parse_int(p, &usual));
+    if (usual && dlc_symbol_value(usual, lo, hi) != usual)
+        return fail(p, "symbol %s is never its usual %" PRId64, name, usual);
     if (index < 0 || index > UINT32_MAX || lo > hi)
         return fail(p,
                     "symbol %s: index %" PRId64 ", range %" PRId64 "..%" PRId64 " are not possible",
@@ -573,6 +577,7 @@ static dlc_status parse_symbol(parser *p)
     dlc_symbol *symbol = &p->graph->symbols.data[id];
     symbol->lo = lo;
     symbol->hi = hi;
+    symbol->usual = usual;
     dlc_vec_push(p->arena, &p->binds, late);
     return DLC_OK;
 }

@@ -77,7 +77,7 @@ static int are_implied(const dlc_graph *graph)
             const dlc_symbol *symbol = &graph->symbols.data[next];
             if (node->op == DLC_EXPR_SYM && node->imm.id == next &&
                 symbol->bind == DLC_BIND_INPUT_DIM && symbol->value == graph->inputs.data[i] &&
-                symbol->index == d && symbol->lo == 0 && symbol->hi == INT32_MAX)
+                symbol->index == d && symbol->lo == 0 && symbol->hi == INT32_MAX && !symbol->usual)
                 next++;
         }
     }
@@ -96,8 +96,10 @@ static void print_symbols(const dlc_graph *graph, dlc_str *out)
             print_name(symbol->value->name, '%', out);
         else
             dlc_str_add(out, "_");
-        dlc_str_printf(out, ", %" PRIu32 ") in %" PRId64 "..%" PRId64 "\n", symbol->index,
-                       symbol->lo, symbol->hi);
+        dlc_str_printf(out, ", %" PRIu32 ") in %" PRId64 "..%" PRId64, symbol->index, symbol->lo, symbol->hi);
+        if (symbol->usual)
+            dlc_str_printf(out, " usual %" PRId64, symbol->usual);
+        dlc_str_add(out, "\n");
     }
 }
 

@@ -45,7 +45,7 @@ uint32_t dlc_kernel_buffer(dlc_kernel *kernel, const char *name, const dlc_type 
 uint32_t dlc_kernel_symbol_add(dlc_kernel *kernel, const char *name, int64_t lo, int64_t hi,
                                dlc_expr outer)
 {
-    dlc_kernel_symbol symbol = {dlc_arena_strdup(kernel->arena, name), lo, hi, outer};
+    dlc_kernel_symbol symbol = {.name = dlc_arena_strdup(kernel->arena, name), .lo = lo, .hi = hi, .outer = outer};
     dlc_vec_push(kernel->arena, &kernel->symbols, symbol);
     return kernel->symbols.n - 1;
 }
@@ -74,7 +74,17 @@ int64_t *dlc_kernel_symbol_values(const dlc_kernel *kernel, int64_t wanted, dlc_
     int64_t *values = dlc_new_array(arena, int64_t, kernel->symbols.n + 1);
     for (uint32_t s = 0; s < kernel->symbols.n; s++) {
         const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
-        values[s] = wanted < symbol->lo ? symbol->lo : wanted > symbol->hi ? symbol->hi : wanted;
+        values[s] = dlc_symbol_value(wanted, symbol->lo, symbol->hi);
+    }
+    return values;
+}
+
+int64_t *dlc_kernel_usual_values(const dlc_kernel *kernel, int64_t otherwise, dlc_arena *arena)
+{
+    int64_t *values = dlc_new_array(arena, int64_t, kernel->symbols.n + 1);
+    for (uint32_t s = 0; s < kernel->symbols.n; s++) {
+        const dlc_kernel_symbol *symbol = &kernel->symbols.data[s];
+        values[s] = dlc_symbol_value(symbol->usual ? symbol->usual : otherwise, symbol->lo, symbol->hi);
     }
     return values;
 }

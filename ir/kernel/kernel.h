@@ -40,10 +40,11 @@ typedef struct {
 typedef struct {
     const char *name;
     int64_t lo, hi;   /* inclusive */
+    int64_t usual;    /* what it mostly is, for choices and estimates alone; 0: nobody knows */
     dlc_expr outer;   /* the graph-pool expression passed for it, 0 in a kernel read from text */
 } dlc_kernel_symbol;
 
-enum { DLC_NOMINAL_SYMBOL = 64 }; /* its size where a choice or an estimate needs one */
+enum { DLC_NOMINAL_SYMBOL = 64 }; /* its size where a choice or an estimate needs one, and nobody knows what is usual */
 
 typedef enum { DLC_UPDATE_NONE, DLC_UPDATE_SET, DLC_UPDATE_SUM, DLC_UPDATE_PROD, DLC_UPDATE_MIN, DLC_UPDATE_MAX } dlc_update;
 
@@ -85,6 +86,8 @@ uint32_t dlc_kernel_buffer(dlc_kernel *kernel, const char *name, const dlc_type 
 uint32_t dlc_kernel_symbol_add(dlc_kernel *kernel, const char *name, int64_t lo, int64_t hi, dlc_expr outer);
 /* Values for the symbols: `wanted` where their ranges allow it, else what is next to it. */
 int64_t *dlc_kernel_symbol_values(const dlc_kernel *kernel, int64_t wanted, dlc_arena *arena);
+/* The usual ones; `otherwise` where nobody knows. */
+int64_t *dlc_kernel_usual_values(const dlc_kernel *kernel, int64_t otherwise, dlc_arena *arena);
 /* A zeroed stage with DLC_NO_BUFFER, appended; the pointer holds until the next append. */
 dlc_stage *dlc_kernel_stage(dlc_kernel *kernel, const char *name);
 dlc_type dlc_source_type(const dlc_kernel *kernel, dlc_source source, int second); /* dims of a stage: its axes' extents */

@@ -267,8 +267,11 @@ static void parse_symbol_list(parser *p)
             dlc_lexer_expect(&p->text.lex, "..");
             symbol->hi = dlc_lexer_int(&p->text.lex);
         }
+        symbol->usual = dlc_lexer_take(&p->text.lex, "usual") ? dlc_lexer_int(&p->text.lex) : 0;
         if (is_ok(p) && symbol->lo > symbol->hi)
             dlc_lexer_fail(&p->text.lex, "the symbol '%s' has no values", symbol->name);
+        if (is_ok(p) && symbol->usual && dlc_symbol_value(symbol->usual, symbol->lo, symbol->hi) != symbol->usual)
+            dlc_lexer_fail(&p->text.lex, "the symbol '%s' is never its usual %lld", symbol->name, (long long)symbol->usual);
     } while (dlc_lexer_take(&p->text.lex, ","));
     dlc_lexer_expect(&p->text.lex, ">");
 }

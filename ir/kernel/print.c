@@ -167,6 +167,8 @@ static void print_symbols(printer *p)
         dlc_name_print(p->names.symbols[i], 0, p->out);
         if (symbol->lo != 0 || symbol->hi != INT32_MAX)
             dlc_str_printf(p->out, ": %lld..%lld", (long long)symbol->lo, (long long)symbol->hi);
+        if (symbol->usual)
+            dlc_str_printf(p->out, " usual %lld", (long long)symbol->usual);
     }
     dlc_str_add(p->out, k->symbols.n ? ">" : "");
 }

@@ -105,7 +105,17 @@ int64_t *dlc_module_symbol_values(const dlc_module *module, int64_t wanted, dlc_
     int64_t *values = dlc_new_array(arena, int64_t, module->symbols.n + 1);
     for (uint32_t s = 0; s < module->symbols.n; s++) {
         const dlc_module_symbol *symbol = &module->symbols.data[s];
-        values[s] = wanted < symbol->lo ? symbol->lo : wanted > symbol->hi ? symbol->hi : wanted;
+        values[s] = dlc_symbol_value(wanted, symbol->lo, symbol->hi);
+    }
+    return values;
+}
+
+int64_t *dlc_module_usual_values(const dlc_module *module, int64_t otherwise, dlc_arena *arena)
+{
+    int64_t *values = dlc_new_array(arena, int64_t, module->symbols.n + 1);
+    for (uint32_t s = 0; s < module->symbols.n; s++) {
+        const dlc_module_symbol *symbol = &module->symbols.data[s];
+        values[s] = dlc_symbol_value(symbol->usual ? symbol->usual : otherwise, symbol->lo, symbol->hi);
     }
     return values;
 }

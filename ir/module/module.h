@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int64_t lo, hi; /* inclusive */
+    int64_t usual;  /* what it mostly is, for choices and estimates alone; 0: nobody knows */
     uint8_t bind;   /* dlc_bind */
     uint32_t input, index;
 } dlc_module_symbol;
@@ -133,6 +134,8 @@ dlc_ranges dlc_module_ranges(const dlc_module *module); /* of its symbols */
 uint32_t *dlc_module_phases(const dlc_module *module, uint32_t *nphases, dlc_arena *arena);
 /* Values for the symbols: `wanted` where their ranges allow it, else what is next to it. */
 int64_t *dlc_module_symbol_values(const dlc_module *module, int64_t wanted, dlc_arena *arena);
+/* The usual ones; `otherwise` where nobody knows. */
+int64_t *dlc_module_usual_values(const dlc_module *module, int64_t otherwise, dlc_arena *arena);
 
 /* Whether the step writes its i-th value. */
 int dlc_step_writes(const dlc_module *module, const dlc_step *step, uint32_t i);

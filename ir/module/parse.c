@@ -260,8 +260,11 @@ static void parse_symbol_line(parser *p)
     symbol.lo = dlc_lexer_int(lex);
     expect(p, "..");
     symbol.hi = dlc_lexer_int(lex);
+    symbol.usual = take(p, "usual") ? dlc_lexer_int(lex) : 0;
     if (is_ok(p) && symbol.lo > symbol.hi)
         dlc_lexer_fail(lex, "symbol '%s' has no values", symbol.name);
+    if (is_ok(p) && symbol.usual && dlc_symbol_value(symbol.usual, symbol.lo, symbol.hi) != symbol.usual)
+        dlc_lexer_fail(lex, "symbol '%s' is never its usual %lld", symbol.name, (long long)symbol.usual);
     if (is_ok(p))
         dlc_vec_push(p->module->arena, &p->module->symbols, symbol);
 }

@@ -39,7 +39,10 @@ static void print_symbols(const dlc_module *module, dlc_str *out)
             print_value(module, module->inputs.data[symbol->input], out);
             dlc_str_printf(out, ", %" PRIu32 ")", symbol->index);
         }
-        dlc_str_printf(out, " in %" PRId64 "..%" PRId64 "\n", symbol->lo, symbol->hi);
+        dlc_str_printf(out, " in %" PRId64 "..%" PRId64, symbol->lo, symbol->hi);
+        if (symbol->usual)
+            dlc_str_printf(out, " usual %" PRId64, symbol->usual);
+        dlc_str_add(out, "\n");
     }
     for (uint32_t c = 0; c < module->conditions.n; c++) {
         dlc_str_add(out, "  require ");

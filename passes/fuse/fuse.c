@@ -124,14 +124,9 @@ static int find_edge(const dlc_fusion *f, uint32_t p, uint32_t c, int *is_size)
 
 static double bytes_of(const dlc_fusion *f, const dlc_value *value)
 {
-    int64_t *symbols = dlc_new_array(f->trial, int64_t, f->graph->symbols.n + 1);
     double bytes = dlc_dtype_bytes(value->type.dtype);
-    for (uint32_t s = 0; s < f->graph->symbols.n; s++) {
-        const dlc_symbol *symbol = &f->graph->symbols.data[s];
-        symbols[s] = symbol->lo > 64 ? symbol->lo : symbol->hi < 64 ? symbol->hi : 64;
-    }
     for (uint8_t d = 0; d < value->type.rank; d++)
-        bytes *= (double)dlc_expr_eval(f->graph->pool, value->type.dims[d], symbols);
+        bytes *= (double)dlc_expr_eval(f->graph->pool, value->type.dims[d], f->sizes);
     return bytes;
 }
 
@@ -776,6 +771,7 @@ dlc_status dlc_pass_fuse(dlc_pass_ctx *ctx)
     f.tried_p = f.tried_c = DLC_FUSION_NONE;
     ctx->edges.n = 0;
     DLC_TRY(dlc_fuse_prepare(ctx));
+    f.sizes = dlc_graph_usual_values(f.graph, DLC_NOMINAL_SYMBOL, f.arena);
     f.trial = dlc_arena_create(0);
     dlc_new(f.trial, dlc_node_kernel); /* so that its first block stays when marks are released */
     dlc_status status = run(ctx, &f);

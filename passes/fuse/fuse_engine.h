@@ -47,6 +47,7 @@ struct dlc_fusion {
     dlc_arena *arena;         /* as long as the fusion */
     dlc_arena *trial;         /* of one trial */
     dlc_status status;        /* of the first node that has no meaning for us */
+    const int64_t *sizes;     /* that symbols are taken to have */
     dlc_node **nodes;         /* by handle */
     uint32_t *handle_of;      /* by node id; DLC_FUSION_NONE */
     dlc_fusion_form *forms;   /* by handle */

@@ -218,7 +218,12 @@ static void add_symbols(dlc_lowering *b)
     const dlc_graph *graph = b->ctx->graph;
     for (uint32_t s = 0; s < graph->symbols.n; s++) {
         const dlc_symbol *symbol = &graph->symbols.data[s];
-        dlc_module_symbol made = {symbol->name, symbol->lo, symbol->hi, symbol->bind, 0, symbol->index};
+        dlc_module_symbol made = {.name = symbol->name,
+                                  .lo = symbol->lo,
+                                  .hi = symbol->hi,
+                                  .usual = dlc_graph_usual(graph, s),
+                                  .bind = symbol->bind,
+                                  .index = symbol->index};
         if (symbol->bind == DLC_BIND_INPUT_DIM)
             made.input = b->module->values.data[dlc_lowering_value(b, symbol->value)].index;
         dlc_vec_push(b->module->arena, &b->module->symbols, made);

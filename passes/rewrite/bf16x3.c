@@ -158,7 +158,7 @@ static int find_rows(site *at)
 
 static double points_of(const site *at, const dlc_ids *axes)
 {
-    const int64_t *symbols = dlc_kernel_symbol_values(at->kernel, DLC_NOMINAL_SYMBOL, at->in->scratch);
+    const int64_t *symbols = dlc_kernel_usual_values(at->kernel, DLC_NOMINAL_SYMBOL, at->in->scratch);
     double n = 1;
     for (uint32_t i = 0; i < axes->n; i++)
         n *= (double)dlc_expr_eval(at->kernel->pool, at->kernel->axes.data[axes->data[i]].extent, symbols);

@@ -76,7 +76,7 @@ static fact *find_facts(const dlc_pool *pool, dlc_arena *arena)
 /* How often a run computes the value, as far as sizes are known; in_rows: no more than once a row where it is of another axis. */
 static double points(const dlc_kernel *kernel, dlc_expr what, int in_rows, dlc_arena *scratch)
 {
-    const int64_t *symbols = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, scratch);
+    const int64_t *symbols = dlc_kernel_usual_values(kernel, DLC_NOMINAL_SYMBOL, scratch);
     double all = 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];

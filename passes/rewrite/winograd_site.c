@@ -69,7 +69,7 @@ static int is_shifted(const site *at, uint32_t d)
 static void find_size(site *at, uint32_t d)
 {
     enum { NOMINAL_IMAGE = 256 }; /* points a side: sizes of deep layers are parts of it */
-    const int64_t *symbols = dlc_kernel_symbol_values(at->kernel, NOMINAL_IMAGE, at->in->scratch);
+    const int64_t *symbols = dlc_kernel_usual_values(at->kernel, NOMINAL_IMAGE, at->in->scratch);
     dlc_winograd_direction *along = &at->along[d];
     int64_t size;
     along->size = along->image == DLC_NO_AXIS ? dlc_expr_i64(at->kernel->pool, 1) : at->kernel->axes.data[along->image].extent;

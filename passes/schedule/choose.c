@@ -21,14 +21,20 @@ static void assume_extents(dlc_chooser *c)
 {
     const dlc_kernel *kernel = c->kernel;
     const int64_t *least = dlc_kernel_symbol_values(kernel, 1, c->arena);
-    c->symbols = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
+    const int64_t *more = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
+    c->symbols = dlc_kernel_usual_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
     c->least = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
+    const int64_t *usual = dlc_kernel_usual_values(kernel, 1, c->arena);
+    c->is_expected = dlc_new_array(c->arena, uint8_t, kernel->axes.n + 1);
+    c->is_known = dlc_new_array(c->arena, uint8_t, kernel->axes.n + 1);
     c->naxes = kernel->axes.n;
     for (uint32_t a = 0; a < kernel->axes.n; a++) {
         int64_t extent = dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, c->symbols);
         c->extent[a] = clamp(extent, 1, INT32_MAX);
         c->least[a] = clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, least), 1, INT32_MAX);
+        c->is_expected[a] = c->extent[a] == clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, usual), 1, INT32_MAX);
+        c->is_known[a] = c->least[a] == clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, more), 1, INT32_MAX);
     }
 }
 
@@ -166,12 +172,23 @@ double dlc_choose_points(const dlc_chooser *c, const dlc_ids *axes)
 int dlc_choose_is_known(const dlc_chooser *c, uint32_t axis)
 {
     int64_t extent;
-    return axis < c->naxes ? c->least[axis] == c->extent[axis] : dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[axis].extent, &extent);
+    return axis < c->naxes ? c->is_known[axis] : dlc_expr_is_int(c->kernel->pool, c->kernel->axes.data[axis].extent, &extent);
 }
 
 int dlc_choose_are_known(const dlc_chooser *c, const dlc_ids *axes)
 {
-    return dlc_choose_least(c, axes) == dlc_choose_points(c, axes);
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!dlc_choose_is_known(c, axes->data[i]))
+            return 0;
+    return 1;
+}
+
+int dlc_choose_are_expected(const dlc_chooser *c, const dlc_ids *axes)
+{
+    for (uint32_t i = 0; i < axes->n; i++)
+        if (!(axes->data[i] < c->naxes ? c->is_expected[axes->data[i]] : dlc_choose_is_known(c, axes->data[i])))
+            return 0;
+    return 1;
 }
 
 double dlc_choose_least(const dlc_chooser *c, const dlc_ids *axes)

@@ -21,6 +21,8 @@ typedef struct {
     dlc_schedule *schedule; /* its kernel is `kernel` */
     int64_t *extent;  /* per axis: constant, or what it is assumed to be */
     int64_t *least;   /* per axis: constant, or the least it may be (at least 1) */
+    uint8_t *is_known; /* per axis: constant */
+    uint8_t *is_expected; /* per axis: constant, or what it mostly is */
     int64_t *symbols; /* assumed value per symbol */
     uint32_t naxes;   /* that `extent` and `least` are of: those that a schedule adds to its kernel come behind them */
     uint32_t nstages; /* that there are facts of: copies that a schedule adds to its kernel come behind them */
@@ -93,6 +95,8 @@ int dlc_choose_at_points(dlc_chooser *chooser);
 /* The axes' sizes are constants. */
 int dlc_choose_is_known(const dlc_chooser *chooser, uint32_t axis);
 int dlc_choose_are_known(const dlc_chooser *chooser, const dlc_ids *axes);
+/* They are, or what they mostly are is known (`usual`): what is chosen for that may be slower at others, never wrong. */
+int dlc_choose_are_expected(const dlc_chooser *chooser, const dlc_ids *axes);
 /* What lanes were chosen: a tree is made of it when the loops around are known. */
 /* By which row, and by granules along which axis, each lane adds up products for itself; NONE: one after the other. */
 typedef struct {

@@ -17,6 +17,11 @@ enum {
 typedef dlc_dot_choice dot;
 typedef dlc_part_list part_list;
 
+int dlc_dot_expects_rows(const dot *d)
+{
+    return dlc_choose_are_known(d->c, &d->form.m) || (d->rows > FEW_ROWS && dlc_choose_are_expected(d->c, &d->form.m));
+}
+
 /* --- the shape of the kernel --- */
 
 static int is_epilogue(const dlc_chooser *c, const dlc_stage *first, uint32_t s)
@@ -213,7 +218,7 @@ static void take_image_rows(dot *d)
     dot before = *d;
     dlc_ids images = {0};
     double cycles = role_cycles(d) + product_cycles(d);
-    if (!dlc_dot_constant_of(d, d->form.b) || d->form.m.n < 2 || !dlc_choose_are_known(d->c, &d->form.m))
+    if (!dlc_dot_constant_of(d, d->form.b) || d->form.m.n < 2 || !dlc_dot_expects_rows(d))
         return;
     exchange(d);
     for (uint32_t i = 0; i < d->form.batch.n + d->form.n.n - 1; i++)
@@ -397,7 +402,7 @@ static int64_t vectors_of(const dot *d)
     int64_t registers = d->c->target->vector_registers;
     int64_t columns = ((int64_t)d->columns + d->width - 1) / d->width;
     int64_t nv = d->width == 4 && registers >= 32 ? 4 : 2;
-    int64_t rows = dlc_choose_least(d->c, &d->form.m) == d->rows ? (int64_t)d->rows : INT32_MAX;
+    int64_t rows = dlc_dot_expects_rows(d) ? (int64_t)d->rows : INT32_MAX;
     for (int64_t wide = 4; wide > nv; wide--)
         if (rows <= rows_that_fit(d, wide))
             nv = wide; /* few rows: more columns at a time */
@@ -432,7 +437,7 @@ static int64_t height_of(const dot *d, int64_t nv)
     if (most > ways && has_conflicting_rows(d))
         most = ways;
     most = most > usual ? usual : most;
-    if (dlc_choose_least(d->c, &d->form.m) != d->rows)
+    if (!dlc_dot_expects_rows(d))
         return most > MOST_UNKNOWN ? MOST_UNKNOWN : most;
     int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
     const double size[] = {d->rows, d->columns, d->depth};
@@ -446,7 +451,7 @@ static void choose_registers(dot *d, int64_t *nv)
     enum { LONE = 3 };
     int64_t wide = d->columns > DLC_TILE_COLUMNS ? 2 : 1, high = wide == 1 ? LONE : 2;
     int64_t rows = ((int64_t)d->rows + DLC_TILE_ROWS - 1) / DLC_TILE_ROWS;
-    if (dlc_choose_least(d->c, &d->form.m) == d->rows && rows < high)
+    if (dlc_dot_expects_rows(d) && rows < high)
         high = rows;
     d->m = high * DLC_TILE_ROWS;
     d->n = wide * DLC_TILE_COLUMNS;
@@ -463,7 +468,7 @@ static int64_t better_vectors(const dot *d, int64_t rule)
     int is_window = d->form.k.n != 1 && !(d->row == DLC_DOT_VDPBF16PS && d->depth <= SMALL_WINDOW);
     int is_fitted = d->row == DLC_DOT_VDPBF16PS || d->row == DLC_DOT_VPDPBUSD;
     int is_measured = d->row == DLC_DOT_FMA || (is_fitted && d->c->target->machine->fitted);
-    if (!is_measured || is_window || d->rows <= FEW_ROWS || !dlc_choose_are_known(d->c, &d->form.m) ||
+    if (!is_measured || is_window || d->rows <= FEW_ROWS || !dlc_dot_expects_rows(d) ||
         !dlc_choose_are_known(d->c, &d->form.n))
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
@@ -780,7 +785,7 @@ static void build_by_blocks(dot *d)
     double bytes = dlc_choose_points(d->c, &d->summed) * (double)d->n * dlc_dtype_bytes(d->stage->dtype[0]);
     while (d->m > 1 && bytes * (double)d->m > d->c->target->l2_bytes / SHARE)
         d->m--;
-    if (d->form.m.n && dlc_choose_least(d->c, &d->form.m) == d->rows) {
+    if (d->form.m.n && dlc_dot_expects_rows(d)) {
         int64_t tiles = ((int64_t)d->rows + d->m - 1) / d->m;
         d->m = ((int64_t)d->rows + tiles - 1) / tiles;
     }

@@ -41,6 +41,9 @@ typedef struct {
 /* The factor itself is an element of a buffer, always in bounds; NULL: it is not. */
 const dlc_access_fact *dlc_dot_plain_load(const dlc_dot_choice *d, dlc_expr factor);
 int dlc_dot_is_affine_in(const dlc_dot_choice *d, const dlc_access_fact *access, const dlc_ids *axes);
+/* What is best for as many rows as are assumed is best: they are known, or usual and more than a few, of which it costs little to have room
+ * for more of them. */
+int dlc_dot_expects_rows(const dlc_dot_choice *d);
 /* Read where it lies: an affine element; own: axes of its columns or rows. (A guarded one is copied: testing the border per element costs
  * registers.) */
 int dlc_dot_is_direct(const dlc_dot_choice *d, dlc_expr factor, const dlc_ids *own);

@@ -88,7 +88,7 @@ static dlc_dot_loops order_tiles(dot *d)
     const double ALL = 0.7, BLOCK = 0.5; /* of L2; a block has columns beside it that are to come again */
     double row = row_bytes(d), b = d->columns * d->depth * point_bytes(d, d->form.b), l2 = d->c->target->l2_bytes;
     double units = dlc_choose_least(d->c, &d->form.batch), rows = dlc_choose_least(d->c, &d->form.m);
-    int is_known = rows == d->rows;
+    int is_known = dlc_dot_expects_rows(d);
     d->block = d->panel > d->n ? d->panel : d->n;
     int is_far = is_known && d->rows <= DLC_FEW_TILED_ROWS && b > d->c->target->l1_bytes && dlc_dot_constant_of(d, d->form.b);
     if (!d->copy_a && d->rows * row <= ALL * l2 && (b > l2 || is_far))

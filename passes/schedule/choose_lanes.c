@@ -245,11 +245,18 @@ static int ends_short(const dlc_chooser *c, const dlc_lanes_choice *choice)
            extent <= SHORT_BESIDE;
 }
 
+/* There is usually so little along the axis, and may be more, which threads are to share then: a loop of units costs no more than another. */
+static int may_be_more(const dlc_chooser *c, uint32_t axis)
+{
+    return c->target->kind == DLC_TARGET_CPU && c->is_expected[axis] && !c->is_known[axis];
+}
+
 static void flatten_units(dlc_chooser *c, dlc_lanes_choice *choice)
 {
     double units = 1, sure = 1, unit_cycles = choice->cycles;
     uint32_t outer = choice->loops.n - (choice->lane != DLC_NO_AXIS) - c->serial.n, written = (uint32_t)ends_short(c, choice);
-    while (choice->npar + written < outer && sure < DLC_MIN_UNITS && unit_cycles > DLC_UNIT_CYCLES) {
+    while (choice->npar + written < outer && sure < DLC_MIN_UNITS &&
+           (unit_cycles > DLC_UNIT_CYCLES || may_be_more(c, choice->loops.data[choice->npar].axis))) {
         const dlc_root_choice *loop = &choice->loops.data[choice->npar++];
         units *= ceil((double)c->extent[loop->axis] / (double)loop->tile);
         sure *= ceil((double)c->least[loop->axis] / (double)loop->tile);

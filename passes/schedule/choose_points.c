@@ -372,11 +372,13 @@ static void choose_unit(points *p, int64_t span)
     p->span = span;
 }
 
-/* What only the run knows is taken to be large: where it is small, little is lost. */
+/* What only the run knows, and nobody says is usual, is taken to be large: where it is small, little is lost. */
 static void choose_unit_unknown(points *p)
 {
+    const uint32_t axes[] = {p->rows, p->across};
     for (uint32_t d = 0; d < 2; d++)
-        if ((d == 0 || p->across != DLC_NO_AXIS) && p->ntiles[d] < DLC_NOMINAL_SYMBOL / p->m[d])
+        if (axes[d] != DLC_NO_AXIS && (p->c->is_known[axes[d]] || !p->c->is_expected[axes[d]]) &&
+            p->ntiles[d] < DLC_NOMINAL_SYMBOL / p->m[d])
             p->ntiles[d] = DLC_NOMINAL_SYMBOL / p->m[d];
     choose_unit(p, p->across == DLC_NO_AXIS ? 1 : p->height);
 }

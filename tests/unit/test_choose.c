@@ -35,6 +35,11 @@ static const struct {
     {"in x 4,384; const w 384,384; m = matmul x w; out m", "x86-64-v4", "over [k:128]\n"},
     /* rows known at run time only */
     {"in x n,64; const w 64,96; m = matmul x w; out m", "x86-64-v4", "par j:32, i:12 {\n    matmul = dot fma"},
+    /* samples, of which there is usually one: tiles as high as suit one of many rows, and more than one row where samples are rows */
+    {"in x n,256,7,7 nhwc; const w 256,256,1,1; c = conv x w nhwc; out c", "x86-64-v4", "par oc:32, nohow:13 {\n"},
+    {"in x n,256,7,7; const w 256,1000; p = reduce_mean x axes=2,3 keepdims=0; m = matmul p w; out m", "x86-64-v4", "par j:32, i:12 {\n"},
+    /* which threads share where there are more */
+    {"in x n,16,4,4; s = reduce_sum x axes=2,3 keepdims=0; out s", "x86-64-v4", "par i0"},
     /* too small, or with nothing along n: lanes */
     {"in x 4,8; const w 8,8; m = matmul x w; out m", "x86-64-v4", "lane j:8, unroll k {\n    matmul\n"},
     {"in x 1,32,9,9 nhwc; const w 32,1,3,3; c = conv x w group=32 nhwc; out c", "x86-64-v4", "lane oc"},

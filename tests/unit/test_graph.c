@@ -32,6 +32,8 @@ static const char *printed(const dlc_graph *graph)
 /* clang-format off */
 static const char *const texts[] = {
     "graph @empty() {\n}\n",
+    "symbol n = dim(%x, 0) in 0..2147483647 usual 16\n"
+    "graph @usual(%x: f32[n,784]) {\n}\n",
     "graph @f(%x: f32[1,4,8,8]@nhwc) -> %p {\n"
     "  %w: f32[4,4,3,3] = const hash(00000000000000ff)\n"
     "  %c: f32[1,4,6,6]@nhwc = conv %x, %w {strides=[1, 1], group=1}\n"
@@ -110,6 +112,61 @@ START_TEST(text_round_trips)
 }
 END_TEST
 
+/* Inputs, and what each symbol mostly is, in the order of the inputs. */
+/* clang-format off */
+static const struct { const char *inputs, *usual; } usuals[] = {
+    {"%x: f32[n,3,224,224]", "1"},
+    {"%x: f32[n,3,h,w]", "1 0 0"},
+    {"%x: f32[1,3,h,w]", "0 0"},
+    {"%ids: i64[n,s], %mask: i64[n,s]", "1 0"},               /* tokens */
+    {"%x: f32[n,t]", "1 0"},                                  /* a sound */
+    {"%x: f32[n,80,t]", "1 0"},
+    {"%x: f32[n,t,80]", "1 0"},
+    {"%x: f32[n,1,28,28]", "1"},
+    {"%x: f32[n,3,224,224], %age: f32[n,4]", "1"},            /* an image, and a row of features that is the same sample's */
+    {"%token: i64[n,1], %keys: f32[n,12,past,64]", "1 0"},    /* a decoder's step */
+    {"%x: f32[n,784]", "0"},                                  /* rows of features */
+    {"%ids: i64[n,26]", "0"},
+    {"%x: f32[t,1,80]", "0"},                                 /* steps of one sequence */
+    {"%boxes: f32[n,4,2]", "0"},                              /* samples as small as one */
+    {"%x: f32[n]", "0"},
+    {"%x: u8[h,w,3]", "0 0"},                                 /* an image */
+    {"%a: f32[m,k], %b: f32[k,n]", "0 0 0"},                  /* matrices */
+    {"%a: f32[n,64], %b: f32[m,64], %far: f32[n,m]", "0 0"},
+    {"%x: i64[n,s], %at: i64[s]", "1 0"},
+    {"%adjacent: f32[n,n], %x: f32[n,h,w]", "0 0 0"},         /* nodes of a graph */
+    {"%x: f32[t,n,80], %state: f32[2,n,64]", "1 0"},
+    {"%x: f32[n,t,80], %state: f32[2,n,64]", "0 0"},          /* counts layers' columns as well */
+    {"%x: f32[n * 2,3,64,64], %y: f32[n,3,64,64]", "1"},
+    {"%x: f32[n,3,64,64], %y: f32[4,n * 2]", "0"},
+};
+/* clang-format on */
+
+START_TEST(batches_of_samples_are_usually_one)
+{
+    dlc_graph *graph = parse(dlc_arena_printf(arena, "graph @f(%s) {\n}\n", usuals[_i].inputs));
+    const int64_t *values = dlc_graph_usual_values(graph, 64, arena);
+    dlc_str text = {0};
+    for (uint32_t s = 0; s < graph->symbols.n; s++) {
+        int64_t usual = dlc_graph_usual(graph, s);
+        dlc_str_printf(&text, "%s%d", s ? " " : "", (int)usual);
+        ck_assert_int_eq(values[s], usual ? usual : 64);
+    }
+    ck_assert_str_eq(dlc_str_text(&text), usuals[_i].usual);
+    dlc_str_deinit(&text);
+}
+END_TEST
+
+/* What is stated goes before the rule; within the symbol's range, both. */
+START_TEST(usual_sizes_are_stated_or_bounded)
+{
+    dlc_graph *graph = parse("symbol n = dim(%x, 0) in 2..8\nsymbol m = dim(%y, 0) in 1..4096 usual 1000\n"
+                             "graph @f(%x: f32[n,3,64,64], %y: f32[m,784]) {\n}\n");
+    ck_assert_int_eq(dlc_graph_usual(graph, 0), 2);
+    ck_assert_int_eq(dlc_graph_usual(graph, 1), 1000);
+}
+END_TEST
+
 /* clang-format off */
 static const struct { const char *text, *message; } refused[] = {
     {"graph", "a name starting with @"},
@@ -145,6 +202,7 @@ static const struct { const char *text, *message; } refused[] = {
     {"graph @f() { %y: u64[1] = const [-1] }", "0 to 18446744073709551615 is possible"},
     {"graph @f() { %y: i8[1] = const [128] }", "-128 to 127 is possible"},
     {"graph @f(%x: f32[2,2]) { %y: i64[2] = argmax %x {axis=99999999999999999999} }", "is possible"},
+    {"symbol n = dim(%x, 0) in 1..64 usual 65 graph @f(%x: f32[n]) { }", "symbol n is never its usual 65"},
     {"symbol n = dim(%x, 1) in 1..64 graph @f(%x: f32[n]) { }", "%x is no graph input with a dimension 1"},
     {"symbol n = dim(%y, 0) in 1..64 graph @f(%x: f32[n]) { %y: f32[n] = relu %x }", "%y is no graph input"},
     {"symbol n = data(%x, 4) in 1..64 graph @f(%x: i64[4]) { }", "%x is no integer value with an element 4"},
@@ -435,6 +493,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, text_round_trips, 0, ROWS(texts));
     tcase_add_loop_test(tcase, bad_text_is_refused, 0, ROWS(refused));
+    tcase_add_loop_test(tcase, batches_of_samples_are_usually_one, 0, ROWS(usuals));
+    tcase_add_test(tcase, usual_sizes_are_stated_or_bounded);
     tcase_add_loop_test(tcase, contents_follow_shape_arithmetic, 0, ROWS(contents));
     tcase_add_loop_test(tcase, layouts_place_elements, 0, ROWS(layouts));
     tcase_add_loop_test(tcase, bad_layouts_are_refused, 0, ROWS(bad_layouts));

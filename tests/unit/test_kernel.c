@@ -100,6 +100,9 @@ static const char *const kernels[] = {
     "  u[c,d] = min(g, 5.5) -> z[c, i64(i[0] + i32(7)) // 3] update sum\n"
     "}",
     "kernel @empty<n>(x: f32[4,0]) -> (y: f32[4]) {\n axis i=4, j=n\n y[i] = sum(j) x[0, 0] + f32(j) }",
+    "kernel @usual<n: 1..64 usual 8, s usual 128, t>(x: f32[n,s,t]) -> (y: f32[n,s,t]) {\n"
+    "  axis i=n, j=s, k=t\n"
+    "  y[i,j,k] = exp(x[i,j,k]) }",
 };
 enum { NKERNELS = sizeof kernels / sizeof *kernels };
 
@@ -188,6 +191,7 @@ static const struct {
     {"kernel @a(x: f32[4]) -> (y: f32[4]) {\n axis i=4\n y[i] = x[i]",
      "found 'the end' where a statement should end"},
     {"kernel @a(x: f32[4", "found 'the end' where ',' is due"},
+    {"kernel @a<n: 1..4 usual 5>(x: f32[n])", "the symbol 'n' is never its usual 5"},
     {"kernel @a(x: f32[99999999999999999999])", "99999999999999999999 does not fit in 64 bits"},
     {"kernel @\"a\\q\"",
      "a name holds a backslash that starts no escape (\\\\ \\\" \\n \\t \\xNN)"},
@@ -306,9 +310,11 @@ START_TEST(identity_is_up_to_names)
     dlc_kernel *a = parse("kernel @a(x: f32[n]) -> (y: f32[n]) {\n axis i=n\n y[i] = exp(x[i]) }");
     dlc_kernel *b = parse("kernel @b(u: f32[s]) -> (v: f32[s]) {\n axis j=s\n v[j] = exp(u[j]) }");
     dlc_kernel *c = parse("kernel @a(x: f32[n]) -> (y: f32[n]) {\n axis i=n\n y[i] = tanh(x[i]) }");
+    dlc_kernel *d = parse("kernel @a<n usual 1>(x: f32[n]) -> (y: f32[n]) {\n axis i=n\n y[i] = exp(x[i]) }");
     ck_assert_uint_eq(dlc_kernel_hash(a), dlc_kernel_hash(b));
     ck_assert_str_eq(print(a, 0), print(b, 0));
     ck_assert_uint_ne(dlc_kernel_hash(a), dlc_kernel_hash(c));
+    ck_assert_uint_ne(dlc_kernel_hash(a), dlc_kernel_hash(d)); /* code is chosen for other sizes */
 }
 END_TEST
 

@@ -1,0 +1,92 @@
+/*
+ * What a size that only a run knows mostly is, where choices need one. The first dimension of a model's input, if it is a symbol that is no
+ * other dimension of any, counts samples, and mostly there is one: who exports a batch as dynamic wants any, and asks for one image, text or
+ * sound at a time. That is so where a sample is much by itself: an image, rows of a signal, tokens of some number. Of a row of features
+ * ([N,784]) there are as many as a product wants; so there may be of samples as small as one (boxes, keypoints), and [T,1,F] are steps of a
+ * sequence. What is stated (`usual`, --typical) goes before all that.
+ */
+#include "ir/graph/graph.h"
+
+enum {
+    LEAST_SAMPLE = 256,  /* elements of it */
+    LEAST_FEATURES = 16  /* of a row, of rows of which nobody knows how many there are */
+};
+
+static int is_symbol(const dlc_pool *pool, dlc_expr dim, uint32_t symbol)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, dim);
+    return node->op == DLC_EXPR_SYM && node->imm.id == symbol;
+}
+
+static int has_symbol(const dlc_pool *pool, dlc_expr dim, uint32_t symbol)
+{
+    int found = is_symbol(pool, dim, symbol);
+    if (found || !dlc_node_of(pool, dim)->nargs)
+        return found;
+    dlc_mark mark = dlc_arena_mark(pool->arena);
+    uint8_t *marks = dlc_new_array(pool->arena, uint8_t, (size_t)dim + 1);
+    dlc_expr_reach(pool, dim, marks);
+    for (dlc_expr id = 1; id <= dim && !found; id++)
+        found = marks[id] && is_symbol(pool, id, symbol);
+    dlc_arena_release(pool->arena, mark);
+    return found;
+}
+
+/* Rows of some input: of a product's second factor, or of what is compared with the first. */
+static int counts_rows(const dlc_graph *graph, dlc_expr dim)
+{
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        if (graph->inputs.data[i]->type.rank > 1 && graph->inputs.data[i]->type.dims[0] == dim)
+            return 1;
+    return 0;
+}
+
+/* A sample is more than one row: of a size that only the run knows, too, or of several dimensions. A matrix of other inputs' rows is none, nor
+ * are lines of an image without a batch, which has few channels behind two sizes that are not known. */
+static int is_much(const dlc_graph *graph, const dlc_type *type)
+{
+    int64_t elems = 1, size = 0;
+    uint32_t nlong = 0, nunknown = 0;
+    for (uint8_t d = 1; d < type->rank; d++)
+        if (dlc_expr_is_int(graph->pool, type->dims[d], &size)) {
+            nlong += size > 1;
+            elems *= elems < LEAST_SAMPLE ? size : 1;
+        } else {
+            nunknown++;
+            if (counts_rows(graph, type->dims[d]))
+                return 0;
+        }
+    if (nunknown)
+        return type->rank != 3 || elems >= LEAST_FEATURES || dlc_expr_is_int(graph->pool, type->dims[1], &size) || nunknown == 2;
+    return nlong > 1 && elems >= LEAST_SAMPLE;
+}
+
+static int counts_samples(const dlc_graph *graph, uint32_t symbol)
+{
+    int is_sample_much = 0;
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const dlc_type *type = &graph->inputs.data[i]->type;
+        for (uint8_t d = 1; d < type->rank; d++)
+            if (has_symbol(graph->pool, type->dims[d], symbol))
+                return 0;
+        is_sample_much |= type->rank && is_symbol(graph->pool, type->dims[0], symbol) && is_much(graph, type);
+    }
+    return is_sample_much;
+}
+
+int64_t dlc_graph_usual(const dlc_graph *graph, uint32_t symbol)
+{
+    const dlc_symbol *of = &graph->symbols.data[symbol];
+    int64_t usual = of->usual ? of->usual : of->bind == DLC_BIND_INPUT_DIM && counts_samples(graph, symbol);
+    return usual ? dlc_symbol_value(usual, of->lo, of->hi) : 0;
+}
+
+int64_t *dlc_graph_usual_values(const dlc_graph *graph, int64_t otherwise, dlc_arena *arena)
+{
+    int64_t *values = dlc_new_array(arena, int64_t, graph->symbols.n + 1);
+    for (uint32_t s = 0; s < graph->symbols.n; s++) {
+        int64_t usual = dlc_graph_usual(graph, s);
+        values[s] = dlc_symbol_value(usual ? usual : otherwise, graph->symbols.data[s].lo, graph->symbols.data[s].hi);
+    }
+    return values;
+}
