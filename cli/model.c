@@ -22,12 +22,13 @@
 
 /* ---- options ---- */
 
-static dlc_status parse_shape(dlc_cli *cli, const char *text, dlc_shape *shape)
+/* option: its name. */
+static dlc_status parse_shape(dlc_cli *cli, const char *option, const char *text, dlc_shape *shape)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
         return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                             "--shape is '%s', where NAME=1x3x224x224 is wanted", text);
+                             "--%s is '%s', where NAME=1x3x224x224 is wanted", option, text);
     *shape = (dlc_shape){.name = dlc_arena_strndup(cli->arena, text, (size_t)(equals - text))};
     for (const char *at = equals + 1; *at;) {
         char *end = (char *)(uintptr_t)at + 1;
@@ -36,11 +37,10 @@ static dlc_status parse_shape(dlc_cli *cli, const char *text, dlc_shape *shape)
         if (errno || end == at || (dim < 0 && *at != '?') || (*end && *end != 'x') ||
             (*end == 'x' && !end[1]))
             return dlc_diag_fail(&cli->diag, DLC_USAGE, NULL,
-                                 "--shape %s: '%s' is no list of dimensions such as 1x?x224", text,
-                                 equals + 1);
+                                 "--%s %s: '%s' is no list of dimensions such as 1x?x224", option, text, equals + 1);
         if (shape->rank == DLCRT_MAX_RANK)
             return dlc_diag_fail(&cli->diag, DLC_UNSUPPORTED, NULL,
-                                 "--shape %s: more than %d dimensions", text, DLCRT_MAX_RANK);
+                                 "--%s %s: more than %d dimensions", option, text, DLCRT_MAX_RANK);
         shape->dims[shape->rank++] = dim;
         at = *end ? end + 1 : end;
     }
@@ -105,7 +105,12 @@ dlc_status dlc_cli_options(dlc_cli *cli, dlc_options *options)
     };
     dlc_shape *shapes = dlc_new_array(cli->arena, dlc_shape, args->shape.n + 1);
     for (uint32_t i = 0; i < args->shape.n; i++)
-        DLC_TRY(parse_shape(cli, args->shape.data[i], &shapes[i]));
+        DLC_TRY(parse_shape(cli, "shape", args->shape.data[i], &shapes[i]));
+    dlc_shape *typical = dlc_new_array(cli->arena, dlc_shape, args->typical.n + 1);
+    for (uint32_t i = 0; i < args->typical.n; i++)
+        DLC_TRY(parse_shape(cli, "typical", args->typical.data[i], &typical[i]));
+    options->typical = typical;
+    options->ntypical = args->typical.n;
     options->shapes = shapes;
     options->nshapes = args->shape.n;
     dlc_given *values = dlc_new_array(cli->arena, dlc_given, args->value.n + 1);
@@ -126,6 +131,7 @@ dlc_status dlc_cli_check_compiled(dlc_cli *cli, const char *path)
                 {"rewrite", args->rewrite != NULL},   {"winograd", args->winograd != NULL}, {"schedule", args->schedule != NULL},
                 {"matrix", args->matrix != NULL},     {"precision", args->precision != NULL},
                 {"tuned", args->tuned != NULL},       {"passes", args->passes != NULL},     {"value", args->value.n > 0},
+                {"typical", args->typical.n > 0},
                 {"dump-after", args->dump_after != NULL}};
     if (!dlc_is_executable_file(path))
         return DLC_OK;

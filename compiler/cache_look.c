@@ -90,6 +90,16 @@ static int add_fusion(dlc_str *out, const char *fusion)
     return 1;
 }
 
+static void add_shapes(dlc_str *out, const char *what, const dlc_shape *shapes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_str_printf(out, "%s %s", what, shapes[i].name);
+        for (uint32_t d = 0; d < shapes[i].rank; d++)
+            dlc_str_printf(out, " %" PRId64, shapes[i].dims[d]);
+        dlc_str_add(out, "\n");
+    }
+}
+
 static int add_options(dlc_str *out, const dlc_options *o)
 {
     dlc_str_printf(out, "dlc %s %d\n", DLC_VERSION, DLC_ABI_VERSION);
@@ -97,12 +107,8 @@ static int add_options(dlc_str *out, const dlc_options *o)
     dlc_str_printf(out, "passes %s\nemulate %d\nfold %" PRIu64 "\nrewrite %s\nwinograd %s\nmatrix %s\nprecision %s\n",
                    o->passes ? o->passes : "", o->emulate_gpu, o->max_fold_bytes, o->rewrite ? o->rewrite : "",
                    o->winograd ? o->winograd : "", o->matrix ? o->matrix : "", o->precision ? o->precision : "");
-    for (uint32_t i = 0; i < o->nshapes; i++) {
-        dlc_str_printf(out, "shape %s", o->shapes[i].name);
-        for (uint32_t d = 0; d < o->shapes[i].rank; d++)
-            dlc_str_printf(out, " %" PRId64, o->shapes[i].dims[d]);
-        dlc_str_add(out, "\n");
-    }
+    add_shapes(out, "shape", o->shapes, o->nshapes);
+    add_shapes(out, "typical", o->typical, o->ntypical);
     for (uint32_t i = 0; i < o->nvalues; i++)
         dlc_str_printf(out, "value %s %s\n", o->values[i].name, o->values[i].text);
     if (o->schedules)
@@ -193,7 +199,7 @@ static int is_plain(const dlc_options *o)
     size_t n = o->target ? strlen(o->target) : 1;
     return n && n <= 100 && (!o->target || strspn(o->target, letters) == n) && !o->fusion && !o->passes && !o->nshapes && !o->nvalues &&
            !o->emulate_gpu && !o->machine && !o->max_fold_bytes && !o->rewrite && !o->schedules && !o->tuned && !o->winograd && !o->matrix &&
-           !o->precision;
+           !o->precision && !o->ntypical;
 }
 
 static char *start_of(const dlc_cache_search *s, const dlc_options *options)

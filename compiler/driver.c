@@ -289,6 +289,18 @@ static uint64_t weight_bytes(const dlc_graph *graph)
 
 static dlc_status import_source(dlc_model *model, const source *from);
 
+static dlc_status state_typical(dlc_model *model)
+{
+    const dlc_options *options = &model->options;
+    if (options->ntypical && !model->graph)
+        return dlc_diag_fail(&model->diag, DLC_USAGE, model->ctx.module ? model->ctx.module->file : NULL,
+                             "typical sizes can be given for graphs; this is a module, whose symbols have theirs");
+    dlc_usual *stated = dlc_new_array(model->arena, dlc_usual, options->ntypical + 1);
+    for (uint32_t i = 0; i < options->ntypical; i++)
+        stated[i] = (dlc_usual){options->typical[i].name, options->typical[i].rank, options->typical[i].dims};
+    return options->ntypical ? dlc_graph_state_usual(model->graph, stated, options->ntypical) : DLC_OK;
+}
+
 static dlc_status import(dlc_model *model, void *args)
 {
     const source *from = args;
@@ -298,6 +310,7 @@ static dlc_status import(dlc_model *model, void *args)
     limit_time(model);
     dlc_budget_at("import", NULL);
     DLC_TRY(import_source(model, from));
+    DLC_TRY(state_typical(model));
     if (model->graph)
         set_budget(model, file_bytes + weight_bytes(model->graph) / 16); /* four times those in other files */
     return DLC_OK;

@@ -87,6 +87,9 @@ typedef struct {
     const char *matrix; /* "off": products of f32 by weights run by vectors alone; "on": on a matrix unit where estimates say that it
                            pays, by factors that are exact sums of three bf16 parts (docs/numerics.md); NULL: "auto", on, once
                            the machine is measured */
+    const dlc_shape *typical; /* sizes of inputs' dimensions for which code is chosen, where only a run knows them; it runs at all. -1:
+                                 as it is (docs/ir.md, Usual sizes) */
+    uint32_t ntypical;
 } dlc_options;
 
 DLC_API const char *dlc_version(void);

@@ -138,6 +138,13 @@ dlc_graph *dlc_graph_create(dlc_arena *arena, dlc_diag *diag, const char *file);
 uint32_t dlc_graph_symbol(dlc_graph *graph, const char *name, dlc_bind bind, dlc_value *value, uint32_t index);
 /* What the symbol mostly is, for choices and estimates alone: as stated, or by the rule of usual.c; 0: nobody knows. */
 int64_t dlc_graph_usual(const dlc_graph *graph, uint32_t symbol);
+/* Usual sizes of inputs, which the user states: by dimension, -1 for one of which nothing is said. What is wrong: DLC_USAGE. */
+typedef struct {
+    const char *input;
+    uint32_t rank;
+    const int64_t *dims;
+} dlc_usual;
+DLC_NODISCARD dlc_status dlc_graph_state_usual(dlc_graph *graph, const dlc_usual *stated, uint32_t n);
 /* Sizes of all symbols: the usual ones; `otherwise` where nobody knows. */
 int64_t *dlc_graph_usual_values(const dlc_graph *graph, int64_t otherwise, dlc_arena *arena);
 dlc_value *dlc_graph_input(dlc_graph *graph, const char *name, const dlc_type *type);

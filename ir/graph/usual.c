@@ -7,6 +7,9 @@
  */
 #include "ir/graph/graph.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 enum {
     LEAST_SAMPLE = 256,  /* elements of it */
     LEAST_FEATURES = 16  /* of a row, of rows of which nobody knows how many there are */
@@ -89,4 +92,51 @@ int64_t *dlc_graph_usual_values(const dlc_graph *graph, int64_t otherwise, dlc_a
         values[s] = dlc_symbol_value(usual ? usual : otherwise, graph->symbols.data[s].lo, graph->symbols.data[s].hi);
     }
     return values;
+}
+
+/* --- what the user states --- */
+
+/* `given`: by symbol, what was stated before. */
+static dlc_status state_dim(dlc_graph *graph, const dlc_usual *stated, dlc_expr dim, uint32_t d, int64_t *given)
+{
+    const dlc_expr_node *node = dlc_node_of(graph->pool, dim);
+    int64_t size, wanted = stated->dims[d];
+    if (dlc_expr_is_int(graph->pool, dim, &size))
+        return size == wanted ? DLC_OK
+                              : dlc_diag_fail(graph->diag, DLC_USAGE, graph->file,
+                                              "dimension %" PRIu32 " of input '%s' is always %" PRId64 "; %" PRId64 " was given as typical", d,
+                                              stated->input, size, wanted);
+    if (node->op != DLC_EXPR_SYM)
+        return dlc_diag_fail(graph->diag, DLC_USAGE, graph->file,
+                             "dimension %" PRIu32 " of input '%s' is computed of others, which typical sizes can be given for", d, stated->input);
+    dlc_symbol *symbol = &graph->symbols.data[node->imm.id];
+    if (wanted < 1 || wanted != dlc_symbol_value(wanted, symbol->lo, symbol->hi))
+        return dlc_diag_fail(graph->diag, DLC_USAGE, graph->file,
+                             "dimension %" PRIu32 " of input '%s' is %" PRId64 " to %" PRId64 "; %" PRId64 " was given as typical", d, stated->input,
+                             symbol->lo > 1 ? symbol->lo : 1, symbol->hi, wanted);
+    if (given[node->imm.id] && given[node->imm.id] != wanted)
+        return dlc_diag_fail(graph->diag, DLC_USAGE, graph->file, "%" PRId64 " and %" PRId64 " were given as typical for %s", given[node->imm.id],
+                             wanted, symbol->name);
+    symbol->usual = given[node->imm.id] = wanted;
+    return DLC_OK;
+}
+
+dlc_status dlc_graph_state_usual(dlc_graph *graph, const dlc_usual *stated, uint32_t n)
+{
+    int64_t *given = dlc_new_array(graph->arena, int64_t, graph->symbols.n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < graph->inputs.n && strcmp(graph->inputs.data[k]->name, stated[i].input) != 0)
+            k++;
+        if (k == graph->inputs.n)
+            return dlc_diag_fail(graph->diag, DLC_USAGE, graph->file, "typical sizes were given for '%s', which is no input", stated[i].input);
+        const dlc_type *type = &graph->inputs.data[k]->type;
+        if (type->rank != stated[i].rank)
+            return dlc_diag_fail(graph->diag, DLC_USAGE, graph->file, "%" PRIu32 " typical sizes were given for input '%s', which has rank %d",
+                                 stated[i].rank, stated[i].input, type->rank);
+        for (uint32_t d = 0; d < type->rank; d++)
+            if (stated[i].dims[d] != -1)
+                DLC_TRY(state_dim(graph, &stated[i], type->dims[d], d, given));
+    }
+    return DLC_OK;
 }

@@ -61,8 +61,8 @@ class Options:
 
     def __init__(self, target: str | None, fusion: str | None, passes: str | None, shapes: Mapping[str, Sequence[int | None]] | None,
                  values: Mapping[str, object] | None, precision: str | None, jobs: int, emulate_gpu: bool,
-                 progress: Callable[[str, float], None] | None) -> None:
-        for word, rows in (("shapes", shapes), ("values", values)):
+                 progress: Callable[[str, float], None] | None, typical: Mapping[str, Sequence[int | None]] | None = None) -> None:
+        for word, rows in (("shapes", shapes), ("values", values), ("typical", typical)):
             if rows is not None and not isinstance(rows, Mapping):
                 raise UsageError(f"{word} is of {type(rows).__name__}, where a dict is wanted, with the names of inputs")
         if not hasattr(jobs, "__index__") or jobs < 0:
@@ -75,7 +75,8 @@ class Options:
                 setattr(self.struct, field, self._text(value))
         self.struct.jobs = jobs
         self.struct.emulate_gpu = emulate_gpu
-        self._set_shapes(shapes or {})
+        self.struct.shapes, self.struct.nshapes = self._shapes("shapes", shapes or {})
+        self.struct.typical, self.struct.ntypical = self._shapes("typical", typical or {})
         self._set_values(values or {})
         if progress is not None:
             callback = ffi.callback("void(void *, const char *, double, uint32_t)",
@@ -87,20 +88,19 @@ class Options:
         self._kept.append(ffi.new("char[]", os.fspath(value).encode()))
         return self._kept[-1]
 
-    def _set_shapes(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
+    def _shapes(self, word: str, shapes: Mapping[str, Sequence[int | None]]) -> tuple[Any, int]:
         rows = ffi.new("dlc_shape[]", len(shapes))
         for row, (name, dims) in zip(rows, shapes.items()):
             if isinstance(dims, str) or not all(dim is None or hasattr(dim, "__index__") for dim in dims):
-                raise UsageError(f"shapes[{name!r}] is {dims!r}; a list of numbers is wanted, with None for what stays open")
+                raise UsageError(f"{word}[{name!r}] is {dims!r}; a list of numbers is wanted, with None for what stays open")
             if len(dims) > len(row.dims):
-                raise UsageError(f"shapes[{name!r}] has {len(dims)} dimensions, at most {len(row.dims)} are possible")
+                raise UsageError(f"{word}[{name!r}] has {len(dims)} dimensions, at most {len(row.dims)} are possible")
             row.name = self._text(name)
             row.rank = len(dims)
             for d, dim in enumerate(dims):
                 row.dims[d] = -1 if dim is None else dim
         self._kept.append(rows)
-        self.struct.shapes = rows
-        self.struct.nshapes = len(shapes)
+        return rows, len(shapes)
 
     def _set_values(self, values: Mapping[str, object]) -> None:
         rows = ffi.new("dlc_given[]", len(values))
@@ -225,12 +225,14 @@ def messages_of(model: Any) -> list[tuple[int, str]]:
 def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target: str | None = None,
             fusion: str | Strategy | None = None, passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
             values: Mapping[str, object] | None = None, precision: str | None = None, kind: str = "so", name: str | None = None,
-            jobs: int = 0, emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None) -> Executable:
+            jobs: int = 0, emulate_gpu: bool = False, progress: Callable[[str, float], None] | None = None,
+            typical: Mapping[str, Sequence[int | None]] | None = None) -> Executable:
     """Compiles a model: a path, bytes or a ModelProto.
 
     The result is an executable in memory, for InferenceSession(result), result.save(path) or result.tobytes(). With `output` it is
     written there, too. target, fusion and passes are named as on the command line (see targets() and strategies()); shapes fixes
-    inputs' shapes, None keeping a dimension; values fixes inputs' values; precision="bf16" lets convolutions and products by weights
+    inputs' shapes, None keeping a dimension; typical names sizes that code is chosen for where only a run knows them, None leaving one as
+    it is; values fixes inputs' values; precision="bf16" lets convolutions and products by weights
     multiply bf16, with errors of up to 2^-7 of the terms; kind is another kind of output (o, a, h, ll, asm, …);
     progress(pass, seconds) is called after every pass. fusion may be a function: it is given the graph's edges (dlc.Edge) and
     returns those whose nodes it wants in one kernel. What is not legal stays apart, and a note says why.
@@ -239,9 +241,9 @@ def compile(model: Any, output: str | os.PathLike[str] | None = None, *, target:
     _check_output(output)
     if callable(fusion):
         plan = _Plan(source, fusion, output, dict(target=target, passes=passes, shapes=shapes, values=values, precision=precision,
-                                                  jobs=jobs, emulate_gpu=emulate_gpu, progress=None))
+                                                  jobs=jobs, emulate_gpu=emulate_gpu, progress=None, typical=typical))
         fusion = plan.path
-    options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress)
+    options = Options(target, fusion, passes, shapes, values, precision, jobs, emulate_gpu, progress, typical)
     opened = _Model(source, options, output)
     fd = os.memfd_create("dlc", os.MFD_CLOEXEC)
     result = Executable(fd, check_apart=_apart_from(source, shapes, values))

@@ -513,7 +513,7 @@ class IOBinding:
 class InferenceSession:
     """Runs a model: an ONNX file, bytes or ModelProto (compiled first), or an executable of `dlc compile`.
 
-    target, fusion, passes, shapes, values and precision are those of dlc.compile. A model that is a file is looked up in a cache
+    target, fusion, passes, shapes, typical, values and precision are those of dlc.compile. A model that is a file is looked up in a cache
     first (see dlc_cache_folder in dlc.h): `cache` is its folder, False for none, None for DLC_CACHE_DIR or the user's. threads: of a run;
     0: DLC_NUM_THREADS, else all cores. device: "cpu", "cuda", "cuda:1"; None takes the best there is. Any number of threads may run one session.
     """
@@ -522,11 +522,12 @@ class InferenceSession:
                  provider_options: Sequence[Any] | None = None, *, target: str | None = None,
                  fusion: str | Strategy | None = None, passes: str | None = None, shapes: Mapping[str, Sequence[int | None]] | None = None,
                  values: Mapping[str, object] | None = None, precision: str | None = None, threads: int = 0, device: str | None = None,
-                 cache: str | os.PathLike[str] | bool | None = None, emulate_gpu: bool = False, **unknown: object) -> None:
+                 cache: str | os.PathLike[str] | bool | None = None, emulate_gpu: bool = False,
+                 typical: Mapping[str, Sequence[int | None]] | None = None, **unknown: object) -> None:
         if unknown:
             raise UsageError(f"InferenceSession has no option {', '.join(sorted(unknown))}")
         self._given = dict(target=target, fusion=fusion, passes=passes, shapes=shapes, values=values, precision=precision,
-                           emulate_gpu=emulate_gpu)
+                           emulate_gpu=emulate_gpu, typical=typical)
         if not isinstance(sess_options, (SessionOptions, type(None))):
             raise UsageError(f"sess_options is of {type(sess_options).__name__}, where a dlc.SessionOptions is wanted")
         self._session_options = sess_options or SessionOptions()

@@ -27,6 +27,9 @@ expect 2 "pass 'dce' works on graphs; this is a module" "$DLC" opt m.dlc --passe
 expect 2 'the interpreter runs graphs' "$DLC" run m.dlc --interpret
 expect 2 'fusion is decided before' "$DLC" explain m.dlc
 expect 2 'shapes can be given for ONNX models' "$DLC" opt m.dlc --shape image=1x1x8x8
+expect 2 'typical sizes can be given for graphs' "$DLC" opt m.dlc --typical image=1x1x8x8
+expect 0 'in 0..2147483647 usual 1' "$DLC" opt g.dlc --passes layout,fuse,lower --typical 'image=1x1x8x8'
+expect 0 'in 0..2147483647 usual 16' "$DLC" opt g.dlc --passes layout,fuse,lower --typical 'image=16x?x?x8'
 sed 's/after lower/after dce/' m.dlc >wrong.dlc
 expect 1 "pass 'dce' leaves no module" "$DLC" opt wrong.dlc
 sed 's/for x86-64-v2/for z80/' m.dlc >wrong.dlc

@@ -32,6 +32,7 @@ expect 2 "--rtol is '-3', where a number from 0 is wanted" "$DLC" run m.so --rto
 expect 2 "--max-heap is '5Q', where a size such as 64M is wanted" "$DLC" compile m.onnx --max-heap 5Q
 expect 2 "--emit 'exe' is unknown" "$DLC" compile m.onnx --emit exe
 expect 2 "--shape is 'x'" "$DLC" compile m.onnx --shape x
+expect 2 "--typical is 'x'" "$DLC" compile m.onnx --typical x
 expect 2 "--value is 'rate', where NAME=16000 is wanted" "$DLC" compile m.onnx --value rate
 expect 2 "no list of dimensions" "$DLC" compile m.onnx --shape x=1x,3
 expect 2 "--format is 'png'" "$DLC" inspect m.onnx --format png

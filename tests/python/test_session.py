@@ -224,6 +224,9 @@ class Sessions(unittest.TestCase):
                 (lambda: with_threads("two"), dlc.UsageError, "threads are 'two'"),
                 (lambda: with_threads(-1), dlc.UsageError, "threads are -1"),
                 (lambda: dlc.InferenceSession(DIGITS, shapes={"image": "1x1x8x8"}), dlc.UsageError, "list of numbers"),
+                (lambda: dlc.compile(DIGITS, typical={"image": "8x1x8x8"}), dlc.UsageError, r"typical\['image'\] is '8x1x8x8'"),
+                (lambda: dlc.compile(DIGITS, typical={"picture": [8, 1, 8, 8]}), dlc.UsageError, "'picture', which is no input"),
+                (lambda: dlc.compile(DIGITS, typical={"image": [8, 2, 8, 8]}), dlc.UsageError, "is always 1; 2 was given as typical"),
                 (lambda: setattr(options, "intra_op_threads", 2), AttributeError, "intra_op_num_threads is near it"),
                 (lambda: options.intra_op_threads, AttributeError, "intra_op_num_threads is near it"),
                 (lambda: options.get_session_config_entry("nope"), dlc.UsageError, "'nope'"),
@@ -506,6 +509,13 @@ class Models(unittest.TestCase):
                                      (half.astype(">f2"), 10, "cannot be seen"), (half, 0, "0 is no element type")):
             with self.assertRaisesRegex(dlc.UnsupportedError, words):
                 of(array, number)
+
+    def test_typical_sizes_are_no_limits(self):
+        typical = dlc.InferenceSession(DIGITS, typical={"image": [8, None, None, None]})
+        plain = dlc.InferenceSession(dlc.compile(DIGITS))
+        for n in (1, 8, 20):
+            image = np.random.default_rng(n).standard_normal((n, 1, 8, 8)).astype(np.float32)
+            np.testing.assert_allclose(typical.run(None, {"image": image})[0], plain.run(None, {"image": image})[0], rtol=1e-5, atol=1e-5)
 
     def test_values_are_updated_in_place(self):
         value = dlc.OrtValue.ortvalue_from_shape_and_type([2], np.float32)

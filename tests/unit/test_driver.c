@@ -58,6 +58,8 @@ static const struct {
     {good, {.target = "pdp11"}, DLC_USAGE, "there is no target 'pdp11'"},
     {good, {.shapes = &(dlc_shape){.name = "z", .rank = 1}, .nshapes = 1}, DLC_USAGE, "'z'"},
     {good, {.shapes = &(dlc_shape){.name = "x", .rank = 1}, .nshapes = 1}, DLC_USAGE, "'x'"},
+    {good, {.typical = &(dlc_shape){.name = "z", .rank = 1}, .ntypical = 1}, DLC_USAGE, "typical sizes were given for 'z', which is no input"},
+    {good, {.typical = &(dlc_shape){.name = "x", .rank = 1}, .ntypical = 1}, DLC_USAGE, "1 typical sizes were given for input 'x', which has rank 2"},
     {good, {.max_nodes = 1}, DLC_LIMIT, "1"},
     {"tests/cli/models/unknown_op.onnx", {0}, DLC_UNSUPPORTED, "FooBar"},
     {"tests/cli/models/matmul_k.onnx", {0}, DLC_INVALID, "5 and 3 differ"},
