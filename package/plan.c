@@ -236,20 +236,20 @@ static dlc_status push_value(builder *b, uint32_t at, uint32_t size_bytes)
     const dlc_module_value *value = at == DLC_NO_VALUE ? NULL : &b->module->values.data[at];
     if (value) {
         const dlc_module_value *place = &b->module->values.data[dlc_module_place_of(b->module, at)];
-        switch ((dlc_value_role)value->role) {
+        if (value->skip)
+            ref.skip = dlc_size_module(&b->size, value->skip);
+        switch ((dlc_value_role)place->role) {
         case DLC_VALUE_TEMP:
         case DLC_VALUE_HOST:
             if (!place->offset)
                 return defect(b, value->name, "this value has no place in memory");
-            ref.place = value->role == DLC_VALUE_HOST ? DLC_REF_HOST : DLC_REF_ARENA;
+            ref.place = place->role == DLC_VALUE_HOST ? DLC_REF_HOST : DLC_REF_ARENA;
             ref.index = dlc_size_module(&b->size, place->offset);
-            if (value->skip)
-                ref.skip = dlc_size_module(&b->size, value->skip);
             break;
         case DLC_VALUE_INPUT:
         case DLC_VALUE_OUTPUT:
-            ref.place = value->role == DLC_VALUE_INPUT ? DLC_REF_INPUT : DLC_REF_OUTPUT;
-            ref.index = value->index;
+            ref.place = place->role == DLC_VALUE_INPUT ? DLC_REF_INPUT : DLC_REF_OUTPUT;
+            ref.index = place->index;
             break;
         case DLC_VALUE_CONST:
             DLC_TRY(constant_ref(b, at, &ref));

@@ -203,12 +203,13 @@ static dlc_status check_ref(const check *c, const dlc_plan_ref *ref, uint32_t st
 {
     const dlc_plan_tensor *outputs = dlcrt_rows(c->plan, c->plan->outputs);
     int has_offset = ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST;
+    int is_callers = (ref->place == DLC_REF_INPUT || ref->place == DLC_REF_OUTPUT) && c->plan->device == DLC_DEVICE_CPU;
     uint32_t limit = has_offset                     ? c->plan->insts.count
                      : ref->place == DLC_REF_INPUT  ? c->plan->inputs.count
                      : ref->place == DLC_REF_OUTPUT ? c->plan->outputs.count
                                                     : 1;
     if (ref->place > DLC_REF_HOST || ref->index >= limit || !is_known(c, ref->size_bytes) ||
-        (ref->skip != DLC_NO_CELL && (ref->place != DLC_REF_ARENA || !is_known(c, ref->skip))) ||
+        (ref->skip != DLC_NO_CELL && ((ref->place != DLC_REF_ARENA && !is_callers) || !is_known(c, ref->skip))) ||
         (ref->place == DLC_REF_OUTPUT && !is_known(c, outputs[ref->index].size_bytes)))
         return dlcrt_damaged(c->name, "step %u reads or writes what is not there", step);
     if (ref->place == DLC_REF_CONSTANT && (ref->offset % 64 || ref->offset > c->constants_bytes))

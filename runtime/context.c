@@ -50,12 +50,12 @@ static dlc_status place_ref(dlcrt_context *context, const dlc_plan_step *of, uin
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + row;
     int64_t size_bytes, offset = 0, skip = 0, limit = max_bytes;
     DLC_TRY(size_of(context, ref->size_bytes, "a buffer", step, &size_bytes));
+    if (ref->skip != DLC_NO_CELL)
+        DLC_TRY(size_of(context, ref->skip, "the start of a part", step, &skip));
     const dlc_plan_tensor *tensors = NULL;
     if (ref->place == DLC_REF_ARENA || ref->place == DLC_REF_HOST) {
         const dlcrt_memory *memory = ref->place == DLC_REF_ARENA ? &context->arena : &context->host;
         DLC_TRY(size_of(context, ref->index, "the arena", step, &offset));
-        if (ref->skip != DLC_NO_CELL)
-            DLC_TRY(size_of(context, ref->skip, "the start of a part", step, &skip));
         limit = offset % 64 ? -1 : (int64_t)memory->size_bytes;
         offset += skip;
         context->pointers[row] = (void *)((uintptr_t)memory->bytes + (uintptr_t)offset);
@@ -69,6 +69,7 @@ static dlc_status place_ref(dlcrt_context *context, const dlc_plan_step *of, uin
         tensors = dlcrt_rows(context->plan, ref->place == DLC_REF_INPUT ? context->plan->inputs
                                                                         : context->plan->outputs);
         limit = context->cells[tensors[ref->index].size_bytes];
+        offset = skip;
         context->pointers[row] = address_of(context, of, ref);
     }
     if (offset > limit || size_bytes > limit - offset)

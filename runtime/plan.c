@@ -190,10 +190,12 @@ static void *const *step_buffers(dlcrt_context *context, const dlc_plan_step *st
         (const dlc_plan_ref *)dlcrt_rows(context->plan, context->plan->refs) + step->refs.first;
     void **pointers = context->pointers + step->refs.first;
     for (uint32_t i = 0; context->device->is_host && i < step->refs.count; i++) {
-        if (refs[i].place == DLC_REF_INPUT)
-            pointers[i] = input_data(context, refs[i].index);
-        else if (refs[i].place == DLC_REF_OUTPUT)
-            pointers[i] = context->outputs[refs[i].index]->data;
+        int is_input = refs[i].place == DLC_REF_INPUT;
+        if (!is_input && refs[i].place != DLC_REF_OUTPUT)
+            continue;
+        pointers[i] = is_input ? input_data(context, refs[i].index) : context->outputs[refs[i].index]->data;
+        if (refs[i].skip != DLC_NO_CELL)
+            pointers[i] = (unsigned char *)pointers[i] + context->cells[refs[i].skip];
     }
     return pointers;
 }

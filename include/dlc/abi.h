@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-#define DLC_ABI_VERSION 12
+#define DLC_ABI_VERSION 13
 
 /*
  * A CPU kernel computes units [begin, end) of its parallel work. buffers in the kernel's order;
@@ -125,7 +125,7 @@ typedef struct {
                        else 0 */
     uint64_t offset; /* CONSTANT: bytes from the start of the constants, a multiple of 64; else 0 */
     uint32_t size_bytes; /* cell: bytes that may be touched */
-    uint32_t skip;       /* ARENA: cell of the bytes before them; else DLC_NO_CELL */
+    uint32_t skip;       /* ARENA, and INPUT and OUTPUT of a CPU's plan: cell of the bytes before them; else DLC_NO_CELL */
 } dlc_plan_ref;
 
 typedef enum {

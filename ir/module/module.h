@@ -36,7 +36,7 @@ typedef struct {
     uint32_t form;      /* CONST: the next other form of its origin (of the origin: the first), or DLC_NO_VALUE */
     dlc_tensor data;    /* CONST: bytes as they lie; NULL where `packing` makes them: see dlc_module_bytes */
     const dlc_packing *packing; /* CONST that is another form of its origin; else NULL */
-    uint32_t whole;     /* with `skip`: the TEMP that it lies in */
+    uint32_t whole;     /* with `skip`: the TEMP, or INPUT or OUTPUT of a CPU, that it lies in */
     dlc_expr skip;      /* TEMP: the bytes of `whole` before it, which may change from step to step; 0: it lies in none */
     dlc_expr offset;    /* TEMP, HOST: bytes, a multiple of 64, from plan_memory on; 0: no place, or `whole` has it */
 } dlc_module_value;

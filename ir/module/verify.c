@@ -96,11 +96,11 @@ static dlc_status check_part(verifier *v, const dlc_step *step, uint32_t i, int6
     return DLC_OK;
 }
 
-/* Written, or of what is put together in parts. */
+/* Written, or of what is, be it in parts. */
 static int is_there(const verifier *v, uint32_t value)
 {
     const dlc_module_value *at = &v->module->values.data[value];
-    return v->is_there[value] || (at->skip && v->is_there[at->whole] & 2);
+    return v->is_there[value] || (at->skip && v->is_there[at->whole]);
 }
 
 static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
@@ -125,7 +125,8 @@ static dlc_status check_value(verifier *v, const dlc_step *step, uint32_t i)
     if (points >= 0 && (at->role == DLC_VALUE_TEMP || at->role == DLC_VALUE_OUTPUT))
         return check_part(v, step, i, points);
     int may_again = at->role == DLC_VALUE_TEMP && v->nloops; /* for another iteration */
-    if (at->role == DLC_VALUE_INPUT || at->role == DLC_VALUE_CONST || (v->is_there[value] && !may_again))
+    int is_of_input = v->module->values.data[dlc_module_place_of(v->module, value)].role == DLC_VALUE_INPUT;
+    if (is_of_input || at->role == DLC_VALUE_CONST || (v->is_there[value] && !may_again))
         return FAIL(v, step, "'%s' is written%s", at->name, v->is_there[value] ? " a second time" : "");
     return DLC_OK;
 }
@@ -319,14 +320,16 @@ static dlc_status check_step(verifier *v, const dlc_step *step)
     return DLC_OK;
 }
 
-/* A value in another one is a temporary in a temporary that lies in none. */
+/* A value in another one is a temporary in one that lies in none: a temporary or, where they are the kernels' memory, too, an input or an
+ * output. */
 static dlc_status check_whole(const verifier *v, const dlc_module_value *value)
 {
     const dlc_module *module = v->module;
     const dlc_module_value *whole = value->whole < module->values.n ? &module->values.data[value->whole] : value;
     int64_t bytes, before, all;
-    if (value->role != DLC_VALUE_TEMP || whole->role != DLC_VALUE_TEMP || whole->skip)
-        return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s' lies in '%s', which is no temporary with a place of its own",
+    int is_callers = (whole->role == DLC_VALUE_INPUT || whole->role == DLC_VALUE_OUTPUT) && module->target->kind == DLC_TARGET_CPU;
+    if (value->role != DLC_VALUE_TEMP || (whole->role != DLC_VALUE_TEMP && !is_callers) || whole->skip)
+        return dlc_diag_fail(v->diag, v->wrong, module->file, "'%s' lies in '%s', which is no memory of its own that kernels have",
                              value->name, whole->name);
     if (dlc_expr_is_int(module->pool, value->skip, &before) &&
         dlc_expr_is_int(module->pool, dlc_module_value_bytes(module, (uint32_t)(value - module->values.data)), &bytes) &&

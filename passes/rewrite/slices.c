@@ -235,7 +235,7 @@ static int can_slice(const slicing *s, const dlc_kernel *kernel, uint32_t at, co
     for (uint32_t k = 0; k < c->n; k++) {
         uint32_t value = step->values[c->buffers[k]], buffer, dim;
         const dlc_step *writer = &s->module->steps.data[s->writer[value]];
-        if (s->module->values.data[value].role != DLC_VALUE_TEMP || s->nreaders[value] != 1 || !is_written_for(s, value, at) ||
+        if (s->module->values.data[value].role != DLC_VALUE_TEMP || s->module->values.data[value].skip || s->nreaders[value] != 1 || !is_written_for(s, value, at) ||
             writer->kind != DLC_STEP_LAUNCH ||
             !find_written(s, writer, value, c->starts[k + 1] - c->starts[k],
                           elems_behind(kernel, &kernel->buffers.data[c->buffers[k]], c->dim), &buffer, &dim))

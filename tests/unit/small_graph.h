@@ -303,10 +303,17 @@ static inline void **small_values(const small_graph *s, const dlc_module *module
         size_t n = 1;
         for (uint8_t d = 0; d < type->rank; d++)
             n *= (size_t)dlc_expr_eval(module->pool, type->dims[d], small_symbols(s));
-        if (!values[v])
+        if (!values[v] && !module->values.data[v].skip)
             values[v] = dlc_arena_array(s->arena, n + 1, 8, 16);
     }
     return values;
+}
+
+/* Where the value lies now. */
+static inline void *small_place(const dlc_module *module, uint32_t v, void **values, const int64_t *symbols)
+{
+    const dlc_module_value *value = &module->values.data[v];
+    return value->skip ? (char *)values[value->whole] + dlc_expr_eval(module->pool, value->skip, symbols) : values[v];
 }
 
 static inline void small_launch(const small_graph *s, const dlc_module *module, const dlc_step *step, void **values, const int64_t *symbols)
@@ -314,7 +321,7 @@ static inline void small_launch(const small_graph *s, const dlc_module *module, 
     void **buffers = dlc_new_array(s->arena, void *, step->nvalues + 1);
     int64_t *sizes = dlc_new_array(s->arena, int64_t, step->nsymbols + 1);
     for (uint32_t b = 0; b < step->nvalues; b++)
-        buffers[b] = values[step->values[b]];
+        buffers[b] = small_place(module, step->values[b], values, symbols);
     for (uint32_t n = 0; n < step->nsymbols; n++)
         sizes[n] = dlc_expr_eval(module->pool, step->symbols[n], symbols);
     if (dlc_interp_run(module->kernels.data[step->kernel].kernel, DLC_STRICT, &(dlc_interp_args){.buffers = buffers, .symbols = sizes}, s->diag) !=
@@ -336,7 +343,7 @@ static inline void **run_module(const small_graph *s, const dlc_module *module)
         if (step->kind == DLC_STEP_LAUNCH)
             small_launch(s, module, step, values, symbols);
         else if (step->kind == DLC_STEP_COPY)
-            memcpy((char *)values[step->values[1]] + size, values[step->values[0]],
+            memcpy((char *)small_place(module, step->values[1], values, symbols) + size, small_place(module, step->values[0], values, symbols),
                    (size_t)dlc_expr_eval(module->pool, dlc_module_value_bytes(module, step->values[0]), symbols));
         else if (step->kind == DLC_STEP_SET)
             symbols[step->symbol] = size;

@@ -55,6 +55,14 @@ static const struct {
     {2, "in x 4,6; a = exp x; b = tanh a; c = relu b; y = transpose c perm=1,0; out y"},
     {2, "in x 5; a = exp x; b = tanh a; out b"},
     {2, "in x:i64 4,6; in z:i64 4,6; a = add x z; b = mul a z; out b"},
+    /* as many as the run brings */
+    {2, "in x n,6; a = exp x; b = tanh a; out b"},
+    {2, "in x n,8,9,9; const w 16,8,3,3; const v 8,16,1,1; c = conv x w pads=1,1,1,1 nhwc; r = relu c nhwc; d = conv r v; out d"},
+    {3, "in x n,8,12; const w 12,20; const b 20; m = matmul x w; a = add m b; t = tanh a; out t"},
+    {2, "in x n,t,12; const w 12,20; m = matmul x w; r = relu m; out r m"},
+    {2, "in x n,8,h,w; const k 8,8,1,1; c = conv x k nhwc; y = relu c; out y"},
+    {2, "in x n,6; a = exp x; b = tanh a; y = reduce_sum b axes=0 keepdims=1; out y"},
+    {2, "in x n,6; in z 1,6; a = add x z; b = mul a z; out b"},
 };
 enum { NBATCHES = sizeof batches / sizeof *batches };
 
@@ -77,7 +85,8 @@ static const char *const others[] = {
     "in x 4,6; a = reduce_sum x axes=0 keepdims=1; b = exp a; out b",
     "in x 4,6; a = cumsum x axis=0; b = reduce_max a axes=0 keepdims=0; out b",
     "in x 4,4; y = matmul x x; z = matmul y y; out z",
-    "in x n,6; a = exp x; b = tanh a; out b",
+    "in x n,n; a = exp x; b = tanh a; out b",
+    "in x n,6; a = reduce_sum x axes=0 keepdims=1; b = exp a; out b",
 };
 
 START_TEST(others_stay)
