@@ -216,6 +216,13 @@ double dlc_choose_over_threads(double unit_cycles, double begun_cycles, double g
 double dlc_estimate_beside(double a, double b);
 /* The same by another exponent: the larger, the less of the shorter is waited for. */
 double dlc_estimate_hiding(double a, double b, double exponent);
+/* Blocks of an axis (estimate_blocks.c): those that loop n goes through, one for each iteration of the loops around that say where it begins; no
+ * loop around is over its own axis. Alike ones are counted. */
+typedef struct {
+    double size, count;
+} dlc_block;
+typedef dlc_vec(dlc_block) dlc_blocks;
+dlc_blocks dlc_estimate_blocks(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t n);
 /* The stage's work in a loop of lanes that is cut where conditions over its axis change (estimate_pieces.c). */
 double dlc_estimate_pieces(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t lanes, uint32_t stage);
 /* Cycles of the contraction at this leaf on its register tiles, without waiting for memory (estimate_tile.c). */

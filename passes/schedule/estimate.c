@@ -175,16 +175,18 @@ static double lane_share(const estimator *e)
     return has_vectors(e) ? DLC_LANE_OPS / dlc_lane_ops(e->schedule->target) : 1;
 }
 
-/* How often what a loop holds runs through its axis: the region where it is not open yet. */
+/* How often what a loop holds runs through its axis: the region where it is not open yet, of which some are smaller. */
 static double points_of_loop(const estimator *e, uint32_t n)
 {
-    const dlc_pool *pool = e->c.kernel->pool;
-    uint32_t outer = dlc_schedule_loop_over(e->schedule, dlc_schedule_parent(e->schedule, n), node_at(e, n)->axis);
-    if (outer != DLC_ROOT_NODE)
+    double points = 0, count = 0;
+    if (dlc_schedule_loop_over(e->schedule, dlc_schedule_parent(e->schedule, n), node_at(e, n)->axis) != DLC_ROOT_NODE)
         return 1; /* counted there */
-    double size = (double)dlc_expr_eval(pool, e->schedule->ranges[n].size, e->c.symbols);
-    double extent = (double)e->c.extent[node_at(e, n)->axis];
-    return size < 1 ? 1 : size > extent ? extent : size;
+    dlc_blocks blocks = dlc_estimate_blocks(&e->c, e->schedule, n);
+    for (uint32_t i = 0; i < blocks.n; i++) {
+        points += blocks.data[i].size * blocks.data[i].count;
+        count += blocks.data[i].count;
+    }
+    return points / count;
 }
 
 /* Of an axis that the stage has not, loops go by whole tiles: the innermost around the leaf says how many points make one. */
@@ -194,6 +196,11 @@ static double points_at_once(const estimator *e, uint32_t leaf, uint32_t axis)
     if (dlc_ids_find(&stage->axes, axis, NULL) || dlc_ids_find(&stage->reduce, axis, NULL))
         return 1;
     return (double)node_at(e, dlc_schedule_loop_over(e->schedule, leaf, axis))->tile;
+}
+
+static double tiles_of(double points, double tile)
+{
+    return tile > 1 ? ceil(points / tile) : points;
 }
 
 /* Iterations of the parallel loop: of those around what is kept, inside of it or not. */
@@ -238,7 +245,7 @@ static double repeats(const estimator *e, uint32_t leaf)
     uint32_t alike = is_kept(e, leaf) ? e->schedule->kept.first - e->schedule->kept.npars : DLC_ROOT_NODE;
     for (uint32_t n = dlc_schedule_parent(e->schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(e->schedule, n))
         if (node_at(e, n)->kind != DLC_LOOP_AS && (n < alike || n >= e->schedule->kept.first))
-            points *= ceil(points_of_loop(e, n) / points_at_once(e, leaf, node_at(e, n)->axis));
+            points *= tiles_of(points_of_loop(e, n), points_at_once(e, leaf, node_at(e, n)->axis));
     if (node_at(e, leaf)->row != DLC_DOT_NONE)
         for (uint32_t i = 0; i < node_at(e, leaf)->over.n; i++)
             if (dlc_schedule_loop_over(e->schedule, leaf, node_at(e, leaf)->over.data[i]) == DLC_ROOT_NODE)

@@ -76,15 +76,20 @@ static double height_of_rest(double rest, double tile)
  * known. */
 static pieces blocks_of(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n, uint32_t axis)
 {
-    pieces blocks = {.covered = axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis]};
+    pieces all = {.covered = axis == DLC_NO_AXIS ? 1 : (double)c->extent[axis]};
     int64_t size;
-    if (n == DLC_ROOT_NODE || !schedule->ranges || !dlc_expr_is_int(c->kernel->pool, schedule->ranges[n].size, &size) || size < 1 ||
-        (double)size > blocks.covered)
-        size = (int64_t)blocks.covered;
-    add(&blocks, (double)size, floor(blocks.covered / (double)size));
-    add(&blocks, fmod(blocks.covered, (double)size), 1);
-    blocks.is_uneven = blocks.is_region = blocks.n > 1;
-    return blocks;
+    if (n == DLC_ROOT_NODE || !schedule->ranges || !dlc_expr_is_int(c->kernel->pool, schedule->ranges[n].size, &size)) {
+        add(&all, all.covered, 1);
+        return all;
+    }
+    dlc_blocks blocks = dlc_estimate_blocks(c, schedule, n);
+    all.covered = 0;
+    for (uint32_t i = 0; i < blocks.n; i++) {
+        add(&all, blocks.data[i].size, blocks.data[i].count);
+        all.covered += blocks.data[i].size * blocks.data[i].count;
+    }
+    all.is_uneven = all.is_region = blocks.n > 1;
+    return all;
 }
 
 /* How a loop cuts what it runs over: a plain one into whole pieces but for the last; rows of register tiles into near-equal ones, where it is known

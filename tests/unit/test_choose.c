@@ -347,6 +347,33 @@ START_TEST(estimates_rank_schedules)
 }
 END_TEST
 
+/* Rows that units of four results make of what two of these read each: the last unit has half of the others'. And of what neighbours read, too: the
+ * last has a row fewer. */
+#define DOUBLED "kernel @f(x: f32[7,4096]) -> (y: f32[14,4096]) {\n  axis i=14, j=4096, t=7\n  e[t,j] = exp(x[t, j])\n  y[i,j] = e[i // 2, j]\n}\n"
+#define SUMMED "kernel @f(x: f32[7,4096]) -> (y: f32[7,4096]) {\n  axis i=7, j=4096, t=7\n  e[t,j] = exp(x[t, j])\n" \
+               "  y[i,j] = e[i, j] + e[i + 1, j if i < 6]\n}\n"
+#define OWN_ROWS(par) "schedule x86-64-v3 {\n  par i:" par " {\n    for t, lane j:8 {\n      e in scratch\n    }\n    for i, lane j:8 {\n      y\n" \
+                      "    }\n  }\n}\n"
+static const struct {
+    const char *kernel, *schedule, *whole;
+    double rows, whole_rows; /* that are made */
+} made[] = {
+    {DOUBLED, OWN_ROWS("4"), OWN_ROWS("2"), 7, 7},
+    {DOUBLED, OWN_ROWS("6"), OWN_ROWS("2"), 7, 7},
+    {SUMMED, OWN_ROWS("4"), OWN_ROWS("7"), 8, 7},
+    {SUMMED, OWN_ROWS("2"), OWN_ROWS("7"), 10, 7},
+};
+
+START_TEST(last_blocks_may_be_smaller)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    double us = estimated_us(made[_i].kernel, made[_i].schedule, 1, arena), whole_us = estimated_us(made[_i].kernel, made[_i].whole, 1, arena);
+    double more = made[_i].rows / made[_i].whole_rows;
+    ck_assert_msg(us < whole_us * (more + 0.03) && us > whole_us * (1 + (more - 1) * 0.7) * 0.99, "%.2f and %.2f us", us, whole_us);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* The same where estimates were fitted, with figures of a Zen 4, by one thread. */
 #define DEEP(rows, k, columns) "kernel @f(x: f32[" #rows "," #k "], w: f32[" #k "," #columns "]@const) -> (y: f32[" #rows "," #columns "]) {\n" \
                                "  axis i=" #rows ", j=" #columns ", k=" #k "\n  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
@@ -706,6 +733,7 @@ int main(void)
     tcase_add_test(tcase, candidates_leave_no_trace);
     tcase_add_loop_test(tcase, estimates_rank_schedules, 0, sizeof ranked / sizeof *ranked);
     tcase_add_loop_test(tcase, fitted_estimates_rank_schedules, 0, sizeof zen4 / sizeof *zen4);
+    tcase_add_loop_test(tcase, last_blocks_may_be_smaller, 0, sizeof made / sizeof *made);
     tcase_add_test(tcase, pieces_choose_nothing);
     tcase_add_test(tcase, short_rows_come_by_for_nothing);
     tcase_add_test(tcase, neighbours_vary_tiles_and_loops);
