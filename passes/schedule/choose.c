@@ -246,13 +246,14 @@ int64_t dlc_choose_panel(const dlc_chooser *c, uint32_t elem_bytes, int64_t *nv)
     return panel;
 }
 
-double dlc_choose_over_threads(double unit_cycles, double begun_cycles, double groups, double units)
+double dlc_choose_over_threads(const dlc_unit_costs *u)
 {
     enum { MOST_THREADS = 8 };
-    double cycles = 0;
+    double cycles = 0, blocks = ceil(u->blocks), rest = u->blocks < blocks ? u->last_cycles - u->cycles : 0;
     for (int threads = 1; threads <= MOST_THREADS; threads *= 2) {
-        double own = ceil(groups * units / threads);
-        cycles += (unit_cycles * own + begun_cycles * ceil(own / units)) * (threads > 2 ? 1 : 2);
+        double own = ceil(u->samples * blocks * u->panels / threads), samples = floor(own / (blocks * u->panels));
+        double begun = u->begun_cycles * (ceil(own / u->panels) - samples * (blocks - u->blocks));
+        cycles += (u->cycles * own + rest * samples * u->panels + begun) * (threads > 2 ? 1 : 2);
     }
     return cycles;
 }

@@ -209,9 +209,15 @@ int dlc_choose_outputs(dlc_schedule *schedule, dlc_arena *arena);
 double dlc_choose_elems(const dlc_chooser *chooser, uint32_t buffer);
 /* Bytes that the kernel moves between caches and memory, each that it touches once. */
 double dlc_choose_moved(const dlc_chooser *chooser);
-/* What units of one size cost where it is not known which threads a run has: one, two and more count by what they have, one most. They lie
- * in groups of `units`, and a thread has begun_cycles to do before the first that it takes of a group. */
-double dlc_choose_over_threads(double unit_cycles, double begun_cycles, double groups, double units);
+/* What units cost where it is not known which threads a run has: one, two and more count by what they have, one most. A sample's units are
+ * blocks of rows, the last of them smaller where `blocks` is no whole number, of so many panels each; a thread has begun_cycles to do before the
+ * first panel that it takes of a whole block. */
+typedef struct {
+    double cycles, last_cycles; /* of a unit; of one in the last block */
+    double begun_cycles;
+    double samples, blocks, panels;
+} dlc_unit_costs;
+double dlc_choose_over_threads(const dlc_unit_costs *costs);
 /* What takes place at the same time, each at its best: the nearer the shorter comes to the longer, the more often that waits for it. */
 double dlc_estimate_beside(double a, double b);
 /* The same by another exponent: the larger, the less of the shorter is waited for. */

@@ -312,7 +312,11 @@ static int choose_block(halo *h)
     int64_t rows = extent_of(h, h->spans[c->nstages - 1].row);
     find_cycles(h);
     for (int64_t block = least_block(h); block <= rows && scratch_bytes(h, block) <= (double)c->target->scratch_bytes; block++) {
-        double cycles = dlc_choose_over_threads(unit_cycles(h, block), 0, (double)((rows + block - 1) / block) * images, 1);
+        double cycles = dlc_choose_over_threads(&(dlc_unit_costs){.cycles = unit_cycles(h, block),
+                                                                  .last_cycles = unit_cycles(h, rows % block),
+                                                                  .samples = images,
+                                                                  .blocks = (double)rows / (double)block,
+                                                                  .panels = 1});
         if (least > 0 && cycles >= least)
             continue;
         least = cycles;

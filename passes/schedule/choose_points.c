@@ -334,26 +334,45 @@ static int find_stages(points *p)
 
 /* --- the unit --- */
 
-/* Cycles of all units; a thread's tiles are made once for all panels. The constant is read once for each unit, from memory unless all of it
- * stays in L2; what of the tiles does not stay there is written and read for each panel of columns. */
+/* Bytes of the constant for so many columns. */
+static double constant_bytes(const points *p, double columns)
+{
+    return dlc_choose_points(p->c, &p->points) * dlc_choose_points(p->c, &p->over) * columns * dlc_dtype_bytes(dlc_dots[p->row].a);
+}
+
+/* Cycles in which that of so many tiles is written or read that does not stay in L2, beside their products and the constant for one panel. */
+static double spilled_cycles(const points *p, double tiles)
+{
+    enum { FAR_BYTES = 16 };
+    double bytes = dlc_choose_points(p->c, &p->over) * dlc_dtype_bytes(dlc_dots[p->row].a) + (double)p->n * sizeof(float);
+    double left = dlc_choose_points(p->c, &p->points) * tiles * bytes + constant_bytes(p, (double)p->n) - p->c->target->l2_bytes * 3.0 / 4;
+    return left > 0 ? left / FAR_BYTES : 0;
+}
+
+/* Cycles of a unit of so many tiles, but for making them. The constant is read for each unit, from memory unless all of it stays in L2. */
+static double unit_cycles(const points *p, double tiles, int64_t panel)
+{
+    enum { NEAR_BYTES = 64, MEMORY_BYTES = 8, OUTPUT_CYCLES = 2 };
+    double vectors = dlc_choose_points(p->c, &p->points) * tiles * (double)panel / (double)p->width;
+    double products = vectors * dlc_choose_points(p->c, &p->over) / (2 * dlc_dot_products(p->row)), results = vectors * OUTPUT_CYCLES;
+    int is_near = constant_bytes(p, (double)p->c->extent[p->columns]) <= p->c->target->l2_bytes;
+    double reading = constant_bytes(p, (double)panel) / (is_near ? NEAR_BYTES : MEMORY_BYTES);
+    return products + results + reading + spilled_cycles(p, tiles) * (double)panel / (double)p->n;
+}
+
+/* Cycles of all units; a thread's tiles are made once for all panels. */
 static double cycles_of(const points *p, int64_t block, int64_t span, int64_t panel)
 {
-    enum { NEAR_BYTES = 32, FAR_BYTES = 16, MEMORY_BYTES = 8, INPUT_CYCLES = 3, OUTPUT_CYCLES = 2 };
-    double l2 = p->c->target->l2_bytes;
-    double columns = (double)p->c->extent[p->columns], reduced = dlc_choose_points(p->c, &p->over);
-    double bytes = dlc_dtype_bytes(dlc_dots[p->row].a), of_sums = sizeof(float);
-    double npoints = dlc_choose_points(p->c, &p->points), images = dlc_choose_points(p->c, &p->c->roots);
-    double blocks = (double)((p->ntiles[0] + block - 1) / block * ((p->ntiles[1] + span - 1) / span)), panels = columns / (double)panel;
-    double tiles = (double)(block * span), width = (double)p->width;
-    double products = npoints * tiles * reduced * (double)panel / width / (2 * dlc_dot_products(p->row));
-    double made = tiles * npoints * reduced / width * INPUT_CYCLES * dlc_dtype_bytes((dlc_dtype)stage_at(p, 0)->dtype[0]) / of_sums;
-    double results = tiles * npoints * (double)panel / width * OUTPUT_CYCLES;
-    double constant = npoints * reduced * bytes;
-    double reading = constant * (double)panel / (constant * columns <= l2 ? NEAR_BYTES : MEMORY_BYTES);
-    double left = npoints * tiles * (reduced * bytes + (double)p->n * of_sums) - l2 * 3 / 4;
-    double spilling = left > 0 ? left * ((double)panel / (double)p->n + 1) / FAR_BYTES : 0;
-    double unit = products + results + reading + spilling;
-    return dlc_choose_over_threads(unit, made, images * blocks, panels < 1 ? 1 : panels);
+    enum { INPUT_CYCLES = 3 };
+    double panels = (double)p->c->extent[p->columns] / (double)panel, spans = (double)((p->ntiles[1] + span - 1) / span);
+    double tiles = (double)(block * span), elems = dlc_choose_points(p->c, &p->points) * tiles * dlc_choose_points(p->c, &p->over);
+    double made = elems / (double)p->width * INPUT_CYCLES * dlc_dtype_bytes((dlc_dtype)stage_at(p, 0)->dtype[0]) / sizeof(float);
+    return dlc_choose_over_threads(&(dlc_unit_costs){.cycles = unit_cycles(p, tiles, panel),
+                                                     .last_cycles = unit_cycles(p, (double)(p->ntiles[0] % block * span), panel),
+                                                     .begun_cycles = made + spilled_cycles(p, tiles),
+                                                     .samples = dlc_choose_points(p->c, &p->c->roots) * spans,
+                                                     .blocks = (double)p->ntiles[0] / (double)block,
+                                                     .panels = panels < 1 ? 1 : panels});
 }
 
 static void choose_unit(points *p, int64_t span)
