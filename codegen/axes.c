@@ -283,6 +283,39 @@ dlc_expr dlc_nest_here(dlc_nest *nest, dlc_expr expr)
     return nest->nwith ? dlc_nest_substitute(nest, expr, nest->with) : expr;
 }
 
+dlc_expr dlc_nest_slack(dlc_pool *pool, dlc_expr comparison)
+{
+    const dlc_expr_node *node = dlc_node_of(pool, comparison);
+    int is_less = node->op == DLC_EXPR_LT;
+    if ((!is_less && node->op != DLC_EXPR_LE) || dlc_node_of(pool, dlc_arg(pool, comparison, 0))->dtype != DLC_I64)
+        return 0;
+    return dlc_addi(pool, dlc_sub(pool, dlc_arg(pool, comparison, 1), dlc_arg(pool, comparison, 0)), -is_less);
+}
+
+static int is_known(dlc_nest *nest, dlc_expr comparison)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr slack = dlc_nest_slack(pool, comparison);
+    for (uint32_t i = 0; slack && i < nest->known.n; i++) {
+        dlc_expr more = dlc_expr_simplify(pool, dlc_sub(pool, slack, nest->known.data[i]), &nest->ranges);
+        if (dlc_expr_range(pool, more, &nest->ranges).lo >= 0)
+            return 1;
+    }
+    return 0;
+}
+
+dlc_expr dlc_nest_not_known(dlc_nest *nest, dlc_expr guard)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    if (!guard || !nest->known.n)
+        return guard;
+    if (dlc_node_of(pool, guard)->op != DLC_EXPR_AND)
+        return is_known(nest, guard) ? 0 : guard;
+    dlc_expr right = dlc_arg(pool, guard, 1), left = dlc_nest_not_known(nest, dlc_arg(pool, guard, 0));
+    right = dlc_nest_not_known(nest, right);
+    return left && right ? dlc_and(pool, left, right) : left ? left : right;
+}
+
 int dlc_nest_is_narrowed(const dlc_nest *nest)
 {
     return nest->width > 1 && nest->emit->target->kind == DLC_TARGET_CPU && !nest->emit->target->plugin;

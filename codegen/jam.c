@@ -233,39 +233,51 @@ static int is_written_out(const dlc_nest *nest, uint32_t n)
     return 0;
 }
 
-int dlc_jam_cut(dlc_nest *nest, uint32_t n, const dlc_span *s)
+/* Tiles up to `whole`, then what is left up to the end. */
+static void walk_cut(dlc_nest *nest, uint32_t n, const dlc_span *s, dlc_expr whole)
 {
     dlc_pool *pool = nest->kernel->pool;
     dlc_emitter *emit = nest->emit;
     const dlc_schedule_node *node = node_of(nest, n);
-    int64_t lo, hi, tile = node->tile;
-    if (nest->schedule->target->kind != DLC_TARGET_CPU || tile == 1 || !dlc_expr_is_int(pool, s->lo, &lo) ||
-        !dlc_expr_is_int(pool, s->hi, &hi) || (hi - lo) % tile == 0 || lo % tile || !is_written_out(nest, n))
-        return 0;
-    int64_t whole = hi - (hi - lo) % tile;
-    uint32_t axis = dlc_nest_stepped_axis(nest, dlc_expr_i64(pool, whole > lo ? whole : 1), tile);
-    dlc_expr first = dlc_expr_axis(pool, axis), rest = dlc_expr_i64(pool, whole), end = dlc_expr_i64(pool, hi);
+    int64_t tile = node->tile, known;
+    int is_known = dlc_expr_is_int(pool, whole, &known);
+    dlc_expr extent = is_known ? dlc_expr_i64(pool, known > 0 ? known : 1) : nest->kernel->axes.data[node->axis].extent;
+    uint32_t axis = dlc_nest_stepped_axis(nest, extent, tile);
+    dlc_expr first = dlc_expr_axis(pool, axis);
     if (node->kind == DLC_LOOP_PAR) {
         dlc_expr number = dlc_muli(pool, dlc_expr_axis(pool, nest->par[n]), tile);
-        dlc_val is_whole = dlc_nest_uniform(nest, dlc_lt(pool, number, rest));
+        dlc_val is_whole = dlc_nest_uniform(nest, dlc_lt(pool, number, whole));
         dlc_val is_rest = emit->arith(emit, DLC_EXPR_NOT, DLC_BOOL, DLC_BOOL, 1, &is_whole);
-        walk_tile_if(nest, n, is_whole, axis, number, end);
-        walk_tile_if(nest, n, is_rest, DLC_NO_AXIS, rest, end);
-        return 1;
+        walk_tile_if(nest, n, is_whole, axis, number, s->hi);
+        walk_tile_if(nest, n, is_rest, DLC_NO_AXIS, is_known ? whole : number, s->hi);
+        return;
     }
-    if (whole > lo) {
-        dlc_nest_loop(nest, axis, dlc_nest_i64(nest, lo), dlc_nest_i64(nest, whole), tile);
+    if (whole != s->lo) {
+        dlc_nest_loop(nest, axis, dlc_nest_uniform(nest, s->lo), dlc_nest_uniform(nest, whole), tile);
         walk_tile(nest, n, first, dlc_addi(pool, first, tile));
         dlc_nest_loop_end(nest);
     }
-    walk_tile_if(nest, n, emit->konst(emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1), DLC_NO_AXIS, rest, end);
+    walk_tile_if(nest, n, dlc_nest_uniform(nest, dlc_lt(pool, whole, s->hi)), DLC_NO_AXIS, whole, s->hi);
+}
+
+int dlc_jam_cut(dlc_nest *nest, uint32_t n, const dlc_span *s)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    int64_t lo, hi, tile = node_of(nest, n)->tile;
+    if (nest->schedule->target->kind != DLC_TARGET_CPU || tile == 1 || !dlc_expr_is_int(pool, s->lo, &lo) || lo % tile || !is_written_out(nest, n))
+        return 0;
+    dlc_expr rest = dlc_mod(pool, dlc_addi(pool, s->hi, -lo), dlc_expr_i64(pool, tile));
+    if (dlc_expr_is_int(pool, s->hi, &hi) && (hi - lo) % tile == 0)
+        return 0;
+    walk_cut(nest, n, s, dlc_expr_simplify(pool, dlc_sub(pool, s->hi, rest), &nest->ranges));
     return 1;
 }
 
 /* --- guards --- */
 /*
  * Of a window most points lie inside of what it reads: there no element is asked for. Where each guard of the folds holds on intervals of
- * the axes around, the loop is there twice, in a branch for these intervals and in another for what is left.
+ * the axes around, the loop is there twice, in a branch for these intervals and in another for what is left. Where the run alone knows a size,
+ * so that an interval's end is no number, the branch asks for the strongest of the conditions, and the others follow from it.
  */
 typedef struct {
     uint32_t axis, fresh; /* around the loop; what it is called in the branch: its values there alone */
@@ -277,6 +289,8 @@ enum { MOST_INSIDE = 4, MOST_TRIED = 16, MOST_TWICE = 128 };
 typedef struct {
     inside of[MOST_INSIDE];
     uint32_t n;
+    dlc_expr slack[MOST_INSIDE]; /* not negative in the branch */
+    uint32_t nslacks;
 } insides;
 
 static int is_true(dlc_nest *nest, dlc_expr condition)
@@ -313,6 +327,45 @@ static uint32_t axis_around(const dlc_nest *nest, const dlc_stage *stage, dlc_ex
     return found;
 }
 
+/* The least that the expression is over the stage's reduced axes, in which it is linear; 0: that is not known. */
+static dlc_expr least_over(dlc_nest *nest, const dlc_stage *stage, dlc_expr slack)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    for (uint32_t i = 0; i < stage->reduce.n; i++) {
+        uint32_t axis = stage->reduce.data[i];
+        const dlc_interval *range = &nest->axis_ranges.data[axis];
+        dlc_expr coefficient, rest;
+        int64_t by;
+        if (!dlc_expr_uses_axis(pool, slack, axis))
+            continue;
+        if (!dlc_expr_linear(pool, slack, axis, &coefficient, &rest) || !dlc_expr_is_int(pool, coefficient, &by))
+            return 0;
+        slack = dlc_addi(pool, rest, by * (by < 0 ? range->hi : range->lo));
+    }
+    return slack;
+}
+
+/* The comparison's other side is of a size that the run alone knows. */
+static int ask_for(dlc_nest *nest, const dlc_stage *stage, uint32_t axis, dlc_expr comparison, insides *in)
+{
+    dlc_pool *pool = nest->kernel->pool;
+    dlc_expr slack = dlc_nest_slack(pool, comparison), coefficient, rest;
+    int64_t number;
+    if (!slack || !(slack = least_over(nest, stage, slack)) || !dlc_expr_linear(pool, slack, axis, &coefficient, &rest) ||
+        dlc_expr_is_int(pool, rest, &number) || dlc_expr_has_load(pool, rest))
+        return 0;
+    slack = dlc_expr_simplify(pool, slack, &nest->ranges);
+    for (uint32_t i = 0; i < in->nslacks; i++)
+        if (dlc_expr_is_int(pool, dlc_expr_simplify(pool, dlc_sub(pool, slack, in->slack[i]), &nest->ranges), &number)) {
+            in->slack[i] = number < 0 ? slack : in->slack[i];
+            return 1;
+        }
+    if (in->nslacks == MOST_INSIDE)
+        return 0;
+    in->slack[in->nslacks++] = slack;
+    return 1;
+}
+
 static void narrow(dlc_nest *nest, const dlc_stage *stage, dlc_expr comparison, insides *in)
 {
     uint32_t axis = axis_around(nest, stage, comparison), i = 0;
@@ -320,7 +373,7 @@ static void narrow(dlc_nest *nest, const dlc_stage *stage, dlc_expr comparison, 
         i++;
     if (axis == DLC_NO_AXIS || i == MOST_INSIDE || is_true(nest, comparison))
         return;
-    if (!narrow_side(nest, axis, comparison, 0) && !narrow_side(nest, axis, comparison, 1))
+    if (!ask_for(nest, stage, axis, comparison, in) && !narrow_side(nest, axis, comparison, 0) && !narrow_side(nest, axis, comparison, 1))
         return;
     in->of[i].axis = axis;
     in->n += i == in->n;
@@ -384,6 +437,8 @@ static dlc_val is_inside(dlc_nest *nest, const insides *in)
         all = dlc_and(pool, all, dlc_le(pool, dlc_expr_i64(pool, in->of[i].lo), axis));
         all = dlc_and(pool, all, dlc_le(pool, axis, dlc_expr_i64(pool, in->of[i].hi)));
     }
+    for (uint32_t i = 0; i < in->nslacks; i++)
+        all = dlc_and(pool, all, dlc_le(pool, dlc_expr_i64(pool, 0), in->slack[i]));
     return dlc_nest_uniform(nest, dlc_expr_simplify(pool, all, &nest->ranges));
 }
 
@@ -404,6 +459,8 @@ static void rename_axes(dlc_nest *nest, insides *in, jam *j)
     }
     for (int64_t p = 0; p < j->count; p++)
         j->points[p] = dlc_expr_simplify(pool, dlc_expr_substitute(pool, j->points[p], with, naxes), &nest->ranges);
+    for (uint32_t i = 0; i < in->nslacks; i++)
+        dlc_vec_push(nest->arena, &nest->known, dlc_expr_simplify(pool, dlc_expr_substitute(pool, in->slack[i], with, naxes), &nest->ranges));
 }
 
 /* --- the loop --- */
@@ -444,6 +501,7 @@ static void walk_inside(dlc_nest *nest, const jam *j, insides *in, uint32_t rest
     jam own = *j;
     rename_axes(nest, in, &own);
     walk_points(nest, &own, rest);
+    nest->known.n -= in->nslacks;
     for (uint32_t i = 0; i < in->n; i++)
         if (in->of[i].axis < nest->kernel->axes.n)
             dlc_nest_replace(nest, in->of[i].axis, 0);

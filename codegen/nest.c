@@ -411,7 +411,7 @@ static load_plan plan_load(dlc_nest *nest, dlc_expr load)
     dlc_pool *pool = nest->kernel->pool;
     dlc_expr_node node = *dlc_node_of(pool, load);
     uint32_t rank = dlc_load_rank(pool, load);
-    load_plan plan = {.pseudo = UINT32_MAX, .guard = dlc_load_guard(pool, load), .otherwise = dlc_load_else(pool, load)};
+    load_plan plan = {.pseudo = UINT32_MAX, .guard = dlc_nest_not_known(nest, dlc_load_guard(pool, load)), .otherwise = dlc_load_else(pool, load)};
     dlc_expr index[DLC_MAX_RANK * 4];
     plan.access.dtype = node.dtype;
     for (uint32_t d = 0; d < rank; d++)

@@ -216,6 +216,7 @@ struct dlc_nest {
     dlc_ids axis_extents;
     dlc_vec(int64_t) axis_multiples;
     dlc_ids stack;            /* of the walker */
+    dlc_ids known;            /* i64 expressions that are not negative in the branch that is open (codegen/jam.c) */
     /* The lane context. */
     uint32_t lane;          /* axis along the lanes, or DLC_NO_AXIS */
     uint32_t lane_base;     /* pseudo-axis: its value at lane 0, uniform */
@@ -309,6 +310,10 @@ dlc_val dlc_lanes_below(dlc_nest *nest, dlc_val count, uint32_t width);
 /* What lanes compute in i64 is computed in 32 bits where it fits (ir/expr/narrow.c): in a CPU's vectors, which have twice as many lanes
  * then. Of CUDA's kernels one type serves all indices. _narrow: what is gathered from, where guards, which may be 0, hold. */
 int dlc_nest_is_narrowed(const dlc_nest *nest);
+/* By how much an i64 comparison's greater side is greater, not negative exactly where it holds; 0: it is no such comparison. */
+dlc_expr dlc_nest_slack(dlc_pool *pool, dlc_expr comparison);
+/* The guard without what the open branch knows to hold; 0: nothing is left, or there was none. */
+dlc_expr dlc_nest_not_known(dlc_nest *nest, dlc_expr guard);
 dlc_expr dlc_nest_narrow(dlc_nest *nest, dlc_expr offset, dlc_expr guard, dlc_expr in_range);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
  * and nothing is touched where no memory may be. */
@@ -423,8 +428,8 @@ uint32_t dlc_jam_end(const dlc_nest *nest, uint32_t loop, int64_t count);
 void dlc_jam_walk(dlc_nest *nest, uint32_t loop, dlc_expr lo, int64_t count, uint32_t rest);
 /* The same of several vectors of a lane loop that is open; false: nothing in it goes side by side. */
 int dlc_jam_vectors(dlc_nest *nest, uint32_t loop, uint32_t nvectors);
-/* A loop by tiles that are written out inside, of a known number of points that is no multiple of them: whole tiles, then what is left
- * over. False: it is none. */
+/* A loop by tiles that are written out inside, of points that need be no multiple of them: whole tiles, then what is left over. False: it is
+ * none. */
 int dlc_jam_cut(dlc_nest *nest, uint32_t loop, const dlc_span *span);
 /* codegen/kept.c: whether the node is of what units begin with alike; around all of it, a branch where it is not there yet. */
 int dlc_kept_has(const dlc_nest *nest, uint32_t node);

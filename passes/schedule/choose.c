@@ -21,7 +21,6 @@ static void assume_extents(dlc_chooser *c)
 {
     const dlc_kernel *kernel = c->kernel;
     const int64_t *least = dlc_kernel_symbol_values(kernel, 1, c->arena);
-    const int64_t *more = dlc_kernel_symbol_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
     c->symbols = dlc_kernel_usual_values(kernel, DLC_NOMINAL_SYMBOL, c->arena);
     c->extent = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
     c->least = dlc_new_array(c->arena, int64_t, kernel->axes.n + 1);
@@ -34,7 +33,7 @@ static void assume_extents(dlc_chooser *c)
         c->extent[a] = clamp(extent, 1, INT32_MAX);
         c->least[a] = clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, least), 1, INT32_MAX);
         c->is_expected[a] = c->extent[a] == clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, usual), 1, INT32_MAX);
-        c->is_known[a] = c->least[a] == clamp(dlc_expr_eval(kernel->pool, kernel->axes.data[a].extent, more), 1, INT32_MAX);
+        c->is_known[a] = (uint8_t)dlc_expr_is_int(kernel->pool, kernel->axes.data[a].extent, &extent);
     }
 }
 

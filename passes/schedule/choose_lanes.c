@@ -514,11 +514,12 @@ static int fits_registers(const dlc_chooser *c, const windows *w, int64_t tile)
 
 /* Neighbours along the axis that are computed side by side (codegen/jam.c): as many as registers are there for; of a window's weights
  * some come from L1 then (7x7 on 16 registers: 7 side by side take 0.75 of the time of 4). Fewer, where their rows stay in L1 and
- * that of more would not. 1: none. */
+ * that of more would not. Where only the run knows how many there are, few: what a tile leaves over goes by points. 1: none. */
 static int64_t tile_beside(const dlc_chooser *c, const windows *w, uint32_t axis)
 {
-    int64_t extent = c->extent[axis], most = 1;
-    for (int64_t tile = 2; tile <= MOST_BESIDE && tile <= extent; tile++)
+    enum { MOST_OF_UNKNOWN = 8 };
+    int64_t extent = c->extent[axis], most = 1, limit = dlc_choose_is_known(c, axis) ? MOST_BESIDE : MOST_OF_UNKNOWN;
+    for (int64_t tile = 2; tile <= limit && tile <= extent; tile++)
         if (fits_registers(c, w, tile) && tile * w->written <= MOST_WRITTEN &&
             reads_of_tiles(w, extent, tile) <= reads_of_tiles(w, extent, most))
             most = tile;
@@ -566,13 +567,12 @@ static int find_shared(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t 
 static void try_beside(const dlc_chooser *c, dlc_lanes_choice *choice, uint32_t axis)
 {
     windows w;
-    if (c->target->kind != DLC_TARGET_CPU || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n ||
-        !dlc_choose_is_known(c, axis))
+    if (c->target->kind != DLC_TARGET_CPU || choice->lane == DLC_NO_AXIS || choice->across != DLC_NO_AXIS || c->serial.n)
         return;
     choice->tile = 1;
     if (find_shared(c, choice, axis, &w))
         choice->tile = tile_beside(c, &w, axis);
-    else if (c->extent[choice->lane] == choice->width && c->extent[axis] >= SHORT_BESIDE && is_short_map(c, choice))
+    else if (dlc_choose_is_known(c, axis) && c->extent[choice->lane] == choice->width && c->extent[axis] >= SHORT_BESIDE && is_short_map(c, choice))
         choice->tile = SHORT_BESIDE;
     choice->across = choice->tile > 1 ? axis : DLC_NO_AXIS;
 }

@@ -244,6 +244,38 @@ START_TEST(units_begin_alike)
 }
 END_TEST
 
+/* Windows of neighbours that are written out, of images whose sizes the run brings: whole tiles inside of the image, at its borders, and what is
+ * left over. */
+START_TEST(windows_of_any_image)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    static const char *const kernels[] = {
+        "kernel @k<n, m>(x: f32[n,m,16], w: f32[3,3,16]) -> (y: f32[n,m,16]) {\n  axis i=n, j=m, c=16, p=3, q=3\n"
+        "  a[i,j,c] = sum(p,q) x[i + p - 1, j + q - 1, c if 1 <= i + p and i + p <= n and 1 <= j + q and j + q <= m] * w[p, q, c] -> y[i, j, c]\n}\n",
+        /* two apart, and of every second element */
+        "kernel @k<n, m>(x: f32[n,m,16], w: f32[3,3,16]) -> (y: f32[(n + 1) // 2,(m + 1) // 2,16]) {\n"
+        "  axis i=(n + 1) // 2, j=(m + 1) // 2, c=16, p=3, q=3\n"
+        "  a[i,j,c] = sum(p,q) x[i * 2 + p - 1, j * 2 + q - 1, c if 1 <= i * 2 + p and i * 2 + p <= n and 1 <= j * 2 + q and j * 2 + q <= m]"
+        " * w[p, q, c] -> y[i, j, c]\n}\n",
+        "kernel @k<n, m>(x: f32[n,m,16], w: f32[3,3,16]) -> (y: f32[n,m,16]) {\n  axis i=n, j=m, c=16, p=3, q=3\n"
+        "  a[i,j,c] = max(p,q) x[i + p * 2 - 2, j + q * 2 - 2, c if 2 <= i + p * 2 and i + p * 2 < n + 2 and 2 <= j + q * 2 and j + q * 2 < m + 2]"
+        " + w[p, q, c] -> y[i, j, c]\n}\n",
+        /* as many columns as there are rows */
+        "kernel @k<n, m>(x: f32[n,n,16], w: f32[3,3,16]) -> (y: f32[n,n,16]) {\n  axis i=n, j=n, c=16, p=3, q=3\n"
+        "  a[i,j,c] = sum(p,q) x[i + p - 1, j + q - 1, c if 1 <= i + p and i + p <= n and 1 <= j + q and j + q <= n] * w[p, q, c] -> y[i, j, c]\n}\n",
+    };
+    static const char *const bodies[] = {
+        "  par j:4, i, lane c:4, unroll j {\n    unroll p, q {\n      a in reg\n    }\n  }\n",
+        "  par i, for j:3, lane c:4, unroll j {\n    unroll p, q {\n      a in reg\n    }\n  }\n",
+        "  par j:8, i, lane c:4, unroll j {\n    for p, unroll q {\n      a in reg\n    }\n  }\n",
+    };
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        for (uint32_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+            for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
+                runs_under(kernels[k], bodies[b], targets[t]);
+}
+END_TEST
+
 /* Rows that memory takes while the next one is computed; where they cannot wait, they are right as well. */
 START_TEST(rows_are_stored_a_unit_later)
 {
@@ -316,6 +348,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, nontemporal_stores_begin_anywhere);
     tcase_add_test(tests, units_begin_alike);
     tcase_add_loop_test(tests, what_cannot_be_kept_is_refused, 0, 2);
+    tcase_add_test(tests, windows_of_any_image);
     tcase_add_test(tests, rows_are_stored_a_unit_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
