@@ -3,7 +3,7 @@
  * other dimension of any, counts samples, and mostly there is one: who exports a batch as dynamic wants any, and asks for one image, text or
  * sound at a time. That is so where a sample is much by itself: an image, rows of a signal, tokens of some number. Of a row of features
  * ([N,784]) there are as many as a product wants; so there may be of samples as small as one (boxes, keypoints), and [T,1,F] are steps of a
- * sequence. What is stated (`usual`, --typical) goes before all that.
+ * sequence. The last two dimensions of [N,C,H,W], C known, are an image's. What is stated (`usual`, --typical) goes before all that.
  */
 #include "ir/graph/graph.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum {
+    IMAGE = 256,         /* points a side: detectors' and segmenters' are some times as large, but not their deep layers' */
     LEAST_SAMPLE = 256,  /* elements of it */
     LEAST_FEATURES = 16  /* of a row, of rows of which nobody knows how many there are */
 };
@@ -77,10 +78,40 @@ static int counts_samples(const dlc_graph *graph, uint32_t symbol)
     return is_sample_much;
 }
 
+/* Of [N,C,H,W], of whose sizes C alone is known. */
+static int is_image(const dlc_graph *graph, const dlc_type *type)
+{
+    int64_t size;
+    return type->rank == 4 && dlc_expr_is_int(graph->pool, type->dims[1], &size) && !dlc_expr_is_int(graph->pool, type->dims[2], &size) &&
+           !dlc_expr_is_int(graph->pool, type->dims[3], &size);
+}
+
+/* Of images, and no dimension of another input: masks ([N,1,S,S]) have those of what they are for. */
+static int is_side(const dlc_graph *graph, uint32_t symbol)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const dlc_type *type = &graph->inputs.data[i]->type;
+        for (uint8_t d = 0; d < type->rank; d++) {
+            if (!has_symbol(graph->pool, type->dims[d], symbol))
+                continue;
+            if (d < 2 || !is_image(graph, type) || !is_symbol(graph->pool, type->dims[d], symbol))
+                return 0;
+            found = 1;
+        }
+    }
+    return found;
+}
+
+static int64_t usual_of_input(const dlc_graph *graph, uint32_t symbol)
+{
+    return is_side(graph, symbol) ? IMAGE : counts_samples(graph, symbol);
+}
+
 int64_t dlc_graph_usual(const dlc_graph *graph, uint32_t symbol)
 {
     const dlc_symbol *of = &graph->symbols.data[symbol];
-    int64_t usual = of->usual ? of->usual : of->bind == DLC_BIND_INPUT_DIM && counts_samples(graph, symbol);
+    int64_t usual = of->usual ? of->usual : of->bind == DLC_BIND_INPUT_DIM ? usual_of_input(graph, symbol) : 0;
     return usual ? dlc_symbol_value(usual, of->lo, of->hi) : 0;
 }
 

@@ -116,8 +116,12 @@ END_TEST
 /* clang-format off */
 static const struct { const char *inputs, *usual; } usuals[] = {
     {"%x: f32[n,3,224,224]", "1"},
-    {"%x: f32[n,3,h,w]", "1 0 0"},
-    {"%x: f32[1,3,h,w]", "0 0"},
+    {"%x: f32[n,3,h,w]", "1 256 256"},
+    {"%x: f32[1,3,h,w]", "256 256"},
+    {"%x: f32[n,c,h,w]", "1 0 0 0"},                          /* channels first, or last */
+    {"%ids: i64[n,s], %mask: f32[n,1,s,s]", "1 0"},           /* what tokens see of each other */
+    {"%x: f32[n,3,h,w], %depth: f32[n,1,h,w]", "1 256 256"},
+    {"%x: f32[n,3,h,w], %size: i64[h]", "1 0 256"},
     {"%ids: i64[n,s], %mask: i64[n,s]", "1 0"},               /* tokens */
     {"%x: f32[n,t]", "1 0"},                                  /* a sound */
     {"%x: f32[n,80,t]", "1 0"},
