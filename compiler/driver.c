@@ -13,7 +13,6 @@
 #include "passes/rewrite/rewrite.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -730,12 +729,6 @@ static int is_identifier(const char *name)
     return 1;
 }
 
-static uint32_t usable_cpus(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
-}
-
 /* A text that only another kind of target has is refused before anything is compiled. */
 static dlc_status find_artifact(dlc_model *model, const char *kind, dlc_artifact *artifact)
 {
@@ -806,7 +799,7 @@ static dlc_status write_executable(dlc_model *model, void *opaque)
         .path = args->path,
         .fd = args->fd,
         .name = args->name ? args->name : identifier_of(model, args->path ? args->path : "model"),
-        .njobs = model->options.jobs ? model->options.jobs : usable_cpus(),
+        .njobs = model->options.jobs ? model->options.jobs : dlc_host_threads(),
         .is_temporary = model->options.is_temporary != 0,
         .emulate = model->options.emulate_gpu != 0,
     };

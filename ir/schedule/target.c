@@ -3,6 +3,7 @@
 #include "ir/schedule/target.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,12 @@ uint32_t dlc_host_l3_bytes(void)
     return is_read && kib < UINT32_MAX / KIB ? kib * KIB : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
 }
 
+uint32_t dlc_host_threads(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
 /* What is known of the host's kind beyond its row. */
 static void take_host(const char *base, dlc_machine *machine)
 {
@@ -219,6 +226,7 @@ static void find_native(void)
     native_machine = *base->machine;
     take_host(base->name, &native_machine);
     native_machine.l3_bytes = dlc_host_l3_bytes();
+    native_machine.threads = dlc_host_threads();
     native.machine = &native_machine;
     native_target = &native;
 }

@@ -66,6 +66,7 @@ uint64_t dlc_target_features(uint32_t facts);
 uint32_t dlc_target_l1_ways(const dlc_target *target);
 /* Bytes of the L3 that the host's first processor reaches; 0: none is known. */
 uint32_t dlc_host_l3_bytes(void);
+uint32_t dlc_host_threads(void); /* that may run at the same time, as far as this process may use them */
 /* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */
 const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine);
 /* `base` beside others in one file, whose widest vectors have so many bytes: constants are packed in panels of one such vector, so

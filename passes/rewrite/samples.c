@@ -22,10 +22,10 @@
 #include <string.h>
 
 #define WORTH 0.2      /* of what moving takes: less is not worth a loop */
-#define KNOWN 0.05     /* of a kernel's time: what it is faster by where its sizes are known (measured: .01 to .11 of whole models) */
+#define KNOWN 0.1       /* of a kernel's time: twice what it is faster by where its sizes are known (.01 to .11 of models): with one sample nothing is lost for it */
 #define MEETING_US 0.7 /* for each thread: what waits for the others at the end of a step */
 
-enum { MANY = 8 }; /* samples, where only the run knows how many: of one alone nothing changes */
+enum { MANY = 8 }; /* samples, where only the run knows how many, and one is usual: that takes no longer by itself */
 
 /* How a kernel goes over samples. */
 typedef struct {
@@ -272,6 +272,12 @@ static double reading_us(const dlc_target *target, double bytes, double whole, d
     return bytes / threads / rate;
 }
 
+/* Of a machine that nobody knows one is what all have. */
+static double threads_of(const dlc_target *target)
+{
+    return fmax(1, target->machine->threads);
+}
+
 /* What all samples take less where the run alone knows how many there are, for kernels of one do not depend on that. */
 static double known_us(const sampling *s, uint32_t step)
 {
@@ -286,7 +292,7 @@ static double known_us(const sampling *s, uint32_t step)
     if (dlc_choose(kernel, s->ctx->target, scratch, &schedule, NULL) == DLC_REASON_NONE)
         dlc_estimate_kernel(schedule, scratch, &estimate);
     dlc_arena_release(scratch, mark);
-    return KNOWN * (double)s->count * estimate.time_us;
+    return KNOWN * (double)s->count * estimate.time_us / threads_of(s->ctx->target);
 }
 
 /* What moving takes, and what is saved of it where samples come one by one: these may stay in nearer caches. The rest is read once a sample, and
@@ -294,7 +300,7 @@ static double known_us(const sampling *s, uint32_t step)
 static void estimate(sampling *s, uint32_t step)
 {
     const dlc_target *target = s->ctx->target;
-    double batch, shared, n = (double)s->count, threads = fmax(1, target->machine->threads);
+    double batch, shared, n = (double)s->count, threads = threads_of(target);
     count_bytes(s, step, &batch, &shared);
     double shared_us = shared / target->machine->far_bytes_per_us / threads, batch_us = reading_us(target, batch, batch, threads);
     s->moving_us[step] = batch_us + shared_us;
@@ -457,7 +463,9 @@ static void find_writers(sampling *s)
 
 static int sample_steps(dlc_pass_ctx *ctx, dlc_expr n)
 {
-    sampling s = {.ctx = ctx, .module = ctx->module, .n = n, .count = MANY};
+    const dlc_expr_node *node = dlc_node_of(ctx->module->pool, n);
+    int64_t usual = node->op == DLC_EXPR_SYM ? ctx->module->symbols.data[node->imm.id].usual : 0;
+    sampling s = {.ctx = ctx, .module = ctx->module, .n = n, .count = usual > 1 ? usual : MANY};
     uint32_t nsteps = ctx->module->steps.n;
     stretch best = {0};
     s.of = dlc_new_array(ctx->scratch, samples, nsteps + 1);
