@@ -269,7 +269,6 @@ void dlc_machine_measure(const dlc_target *native, dlc_machine *machine)
     double lanes = row->width / 4.0, ops = NACCS * 2 * lanes * speed(row->multiply, NULL, 0);
     machine->ops_per_us[DLC_IS_FMA] = ops;
     machine->cycles_per_us = ops / lanes / 4; /* a cycle of estimates: two multiply-adds of vectors, each two operations */
-    machine->threads = dlcrt_cpu_count();
     measure_chains(native, machine);
     measure_reads(native, row, machine);
 }
