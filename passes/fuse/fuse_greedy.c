@@ -7,12 +7,20 @@
 #include "passes/fuse/fuse_engine.h"
 #include "passes/simplify/simplify.h"
 
-/* The producer with the highest number below `bound`, or DLC_FUSION_NONE. */
-static uint32_t next_producer(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t node, uint32_t bound)
+/* A view that its one reader has taken: the reader asks for both. */
+static int is_taken_view(const dlc_fusion *f, uint32_t node)
+{
+    return f->forms[node].is_view && f->out_edges[node].n == 1 && f->group[f->edges[f->out_edges[node].data[0]].to] == f->group[node];
+}
+
+/* Of the producers of the node and of views it has taken, the one with the highest number below `bound`, or DLC_FUSION_NONE. */
+static uint32_t next_producer(const dlc_fusion *f, uint32_t node, uint32_t bound)
 {
     uint32_t best = DLC_FUSION_NONE;
-    for (uint32_t i = 0; i < api->producer_count(fusion, node); i++) {
-        uint32_t producer = api->producer(fusion, node, i);
+    for (uint32_t i = 0; i < f->api->producer_count(f, node); i++) {
+        uint32_t producer = f->api->producer(f, node, i);
+        if (producer != DLC_FUSION_NONE && is_taken_view(f, producer))
+            producer = next_producer(f, producer, bound);
         if (producer < bound && (best == DLC_FUSION_NONE || producer > best))
             best = producer;
     }
@@ -79,8 +87,8 @@ int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
     uint32_t nnodes = api->node_count(fusion);
     dlc_fuse_place_unpackings(fusion);
     for (uint32_t node = 0; node < nnodes; node++) {
-        uint32_t producer = next_producer(api, fusion, node, node);
-        for (; producer != DLC_FUSION_NONE; producer = next_producer(api, fusion, node, producer)) {
+        uint32_t producer = is_taken_view(fusion, node) ? DLC_FUSION_NONE : next_producer(fusion, node, node);
+        for (; producer != DLC_FUSION_NONE; producer = next_producer(fusion, node, producer)) {
             uint32_t group = api->group_of(fusion, producer);
             int is_taken_in = !has_contraction(fusion, group) && has_contraction(fusion, api->group_of(fusion, node));
             dlc_ids nodes = {0}; /* the group's list changes by the merge */

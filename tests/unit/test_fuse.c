@@ -63,6 +63,10 @@ static const struct {
      "z", "greedy", DLC_REASON_LOST_PARALLELISM},
     {"in x 1,96; const w 96,4; const v 4,96; in y 64,96; a = matmul x w; r = relu a; b = matmul r v; s = sigmoid b; z = mul y s; out z", "s",
      "z", "greedy", DLC_REASON_NONE},
+    /* sums of a product's blocks are worth more than what its rows share with another product, which is read through views */
+    {"in x 128,18,32; const w 18,32,768; const v 18,32,768; s = reduce_sum x axes=2 keepdims=1; z = mul s s; q = transpose x perm=1,0,2;"
+     "t = transpose z perm=1,0,2; a = matmul q w; b = sub a t; c = mul b t; y = reduce_sum c axes=0; d = matmul q v; e = sub d t;"
+     "f = mul e t; g = reduce_sum f axes=0; out y; out g", "c", "y", "greedy", DLC_REASON_NONE},
     {"in x 8,16; in i:i64 4,16; in u 4,16; s = scatter_elements x i u axis=0 reduction=none; y = relu s; out y", "s", "y",
      "greedy", DLC_REASON_SCATTER},
 };
