@@ -66,7 +66,8 @@ typedef struct dlc_pass_ctx {
     const char *fusion;       /* strategy: a row of fusion.def, a path to a .so or a plan .json */
     size_t fold_node_bytes, fold_total_bytes; /* budgets of const_fold; 0: 64 MiB, max(64 MiB, the model's constants) */
     size_t folded_bytes, folded_weight_bytes; /* spent of them so far, over all runs of const_fold and simplify */
-    double folded_work;       /* scalar evaluations spent */
+    double fold_total_work;   /* scalar evaluations; 0: 4e9, or 4 for each byte of the model's constants if that is more */
+    double folded_work;       /* spent of them */
     uint32_t changes;         /* counted by the pass */
     uint32_t facts;           /* dlc_fact set that holds now */
     dlc_vec(dlc_edge) edges;

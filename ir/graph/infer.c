@@ -40,14 +40,14 @@ dlc_status dlc_infer_same_dtype(dlc_graph *graph, const dlc_node *node, uint32_t
                       a, b, dlc_dtypes[first].text, dlc_dtypes[second].text);
 }
 
-dlc_status dlc_infer_product(dlc_graph *graph, const dlc_node *node, dlc_dtype *result)
+dlc_status dlc_infer_sum(dlc_graph *graph, const dlc_node *node, uint32_t nfactors, dlc_dtype *result)
 {
     int64_t dtype = dlc_node_int(node, DLC_ATTR_DTYPE, DLC_NONE);
     *result = dlc_infer_in(node, 0)->dtype;
     if (dtype == DLC_NONE)
-        return dlc_infer_same_dtype(graph, node, 0, 1);
+        return nfactors > 1 ? dlc_infer_same_dtype(graph, node, 0, 1) : DLC_OK;
     *result = dtype > DLC_NONE && dtype < DLC_DTYPE_COUNT ? (dlc_dtype)dtype : DLC_NONE;
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < nfactors; i++) {
         dlc_dtype own = dlc_infer_in(node, i)->dtype;
         int is_alike = dlc_is_int(*result) ? dlc_is_int(own) : dlc_is_float(*result) && dlc_is_float(own);
         if (!is_alike || dlc_dtypes[own].bits > dlc_dtypes[*result].bits)

@@ -39,8 +39,8 @@ DLC_NODISCARD dlc_status dlc_infer_present(dlc_graph *graph, const dlc_node *nod
 /* Inputs `a` and `b` have one dtype. */
 DLC_NODISCARD dlc_status dlc_infer_same_dtype(dlc_graph *graph, const dlc_node *node, uint32_t a,
                                               uint32_t b);
-/* The dtype of a sum of products of inputs 0 and 1: theirs, or the attribute's. */
-DLC_NODISCARD dlc_status dlc_infer_product(dlc_graph *graph, const dlc_node *node, dlc_dtype *result);
+/* The dtype of a sum of input 0, or of products of inputs 0 and 1: theirs, or the attribute's. */
+DLC_NODISCARD dlc_status dlc_infer_sum(dlc_graph *graph, const dlc_node *node, uint32_t nfactors, dlc_dtype *result);
 /* Input is i32 or i64. */
 DLC_NODISCARD dlc_status dlc_infer_index(dlc_graph *graph, const dlc_node *node, uint32_t input);
 /* Input has one element (rank 0, or every dimension 1). */

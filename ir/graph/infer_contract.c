@@ -9,7 +9,7 @@ dlc_status dlc_infer_matmul(dlc_graph *graph, dlc_node *node, dlc_type *result)
 {
     const dlc_type *a = dlc_infer_in(node, 0), *b = dlc_infer_in(node, 1);
     dlc_dtype dtype;
-    DLC_TRY(dlc_infer_product(graph, node, &dtype));
+    DLC_TRY(dlc_infer_sum(graph, node, 2, &dtype));
     if (a->rank < 2 || b->rank < 2)
         return DLC_REFUSE("ranks are %d and %d; matmul takes two tensors of rank 2 or more",
                           a->rank, b->rank);

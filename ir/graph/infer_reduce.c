@@ -37,7 +37,7 @@ dlc_status dlc_infer_reduce(dlc_graph *graph, dlc_node *node, dlc_type *result)
         reduced[axes[i]] = 1;
     }
     drop_axes(graph, in, reduced, dlc_node_int(node, DLC_ATTR_KEEPDIMS, 0) != 0, result);
-    return DLC_OK;
+    return dlc_infer_sum(graph, node, 1, &result->dtype);
 }
 
 dlc_status dlc_infer_arg_reduce(dlc_graph *graph, dlc_node *node, dlc_type *result)

@@ -107,7 +107,7 @@ static dlc_status check_filter(dlc_graph *graph, const dlc_node *node, int of_gr
     const dlc_type *x = dlc_infer_in(node, 0), *w = dlc_infer_in(node, 1);
     int64_t dim;
     dlc_dtype dtype;
-    DLC_TRY(dlc_infer_product(graph, node, &dtype));
+    DLC_TRY(dlc_infer_sum(graph, node, 2, &dtype));
     if (x->rank != w->rank)
         return DLC_REFUSE("the filter has %d dimensions; the input has %d", w->rank, x->rank);
     for (uint8_t d = 0; d < w->rank; d++)
@@ -137,7 +137,7 @@ dlc_status dlc_infer_conv(dlc_graph *graph, dlc_node *node, dlc_type *result)
                           " in %" PRId64 " groups",
                           ic, channels, group);
     *result = (dlc_type){.rank = x->rank, .dims = {x->dims[0], w->dims[0]}};
-    DLC_TRY(dlc_infer_product(graph, node, &result->dtype));
+    DLC_TRY(dlc_infer_sum(graph, node, 2, &result->dtype));
     for (uint8_t s = 0; s < win.rank; s++)
         DLC_TRY(count_windows(graph, node, &win, s, w->dims[s + 2], &result->dims[s + 2]));
     return DLC_OK;

@@ -47,16 +47,16 @@ static reduction reduction_of(dlc_mean *mean)
     return reduction_over(mean, axes, naxes);
 }
 
-static dlc_expr widened(dlc_mean *mean, const reduction *r)
+static dlc_expr widened(dlc_mean *mean, const reduction *r, dlc_dtype dtype)
 {
     dlc_expr x = dlc_mean_load(mean, 0, r->at);
-    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(dlc_mean_in(mean, 0)->dtype), x);
+    return dlc_expr_cast(mean->kernel->pool, dlc_mean_wide(dtype), x);
 }
 
 static dlc_status reduce_with(dlc_mean *mean, dlc_reduce combine)
 {
     reduction r = reduction_of(mean);
-    return dlc_mean_finish_reduce(mean, &r.axes, &r.reduce, combine, widened(mean, &r));
+    return dlc_mean_finish_reduce(mean, &r.axes, &r.reduce, combine, widened(mean, &r, dlc_mean_result(mean)->dtype));
 }
 
 dlc_status dlc_mean_reduce_sum(dlc_mean *mean)
@@ -116,7 +116,7 @@ static dlc_status arg_with(dlc_mean *mean, dlc_reduce first, dlc_reduce last)
              index[DLC_MAX_RANK];
     reduction r = reduction_over(mean, &axis, 1);
     dlc_reduce combine = dlc_node_int(mean->node, DLC_ATTR_LAST, 0) ? last : first;
-    uint32_t pair = dlc_mean_reduce(mean, "best", &r.axes, &r.reduce, combine, widened(mean, &r),
+    uint32_t pair = dlc_mean_reduce(mean, "best", &r.axes, &r.reduce, combine, widened(mean, &r, dlc_mean_in(mean, 0)->dtype),
                                     dlc_expr_axis(pool, r.reduce.data[0]));
     axes_index(mean, &r.axes, index);
     dlc_expr found = dlc_expr_load(pool, DLC_I64, DLC_STAGE_SOURCE(pair), index, r.axes.n, 0, 0,

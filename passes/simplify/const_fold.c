@@ -26,7 +26,8 @@ enum {
     GROWTH = 2,             /* as is what is at most so much larger than its constants */
     ELEMENTARY_COST = 16    /* expr.def: exp and the like cost at least this */
 };
-static const double work_limit = 4e9; /* scalar evaluations of one pass: some ten seconds */
+static const double least_work = 4e9, /* scalar evaluations that a pass may take: some ten seconds */
+    work_per_byte = 4;                /* and for each byte of the model's constants: reading what is there is never a bomb */
 
 static const dlc_tensor pending; /* marks a lazily known value that has no bytes yet */
 
@@ -62,10 +63,12 @@ static void set_budgets(dlc_pass_ctx *ctx)
 {
     if (!ctx->fold_node_bytes)
         ctx->fold_node_bytes = NODE_BYTES;
-    if (ctx->fold_total_bytes)
+    if (ctx->fold_total_work > 0)
         return;
     size_t constants = constants_bytes(ctx->graph);
-    ctx->fold_total_bytes = constants > NODE_BYTES ? constants : NODE_BYTES;
+    ctx->fold_total_work = work_per_byte * (double)constants > least_work ? work_per_byte * (double)constants : least_work;
+    if (!ctx->fold_total_bytes)
+        ctx->fold_total_bytes = constants > NODE_BYTES ? constants : NODE_BYTES;
 }
 
 /* --- computing one node --- */
@@ -103,17 +106,17 @@ static int is_plain_load(const dlc_pool *pool, dlc_expr value)
     return node->op == DLC_EXPR_LOAD && !node->flags && !dlc_load_guard(pool, value);
 }
 
-/* Steps of the interpreter for each term of a sum of products as they lie in memory, a vector at a time: one multiplies and adds, one
- * more for each factor widens it. 0: it is no such sum. */
-static double steps_of_product(const dlc_kernel *kernel, const dlc_stage *stage)
+/* Steps of the interpreter for each term of a sum of numbers, or of products of two, as they lie in memory, a vector at a time: one
+ * multiplies and adds, one more for each factor widens it. 0: it is no such sum. */
+static double steps_of_sum(const dlc_kernel *kernel, const dlc_stage *stage)
 {
     const dlc_pool *pool = kernel->pool;
-    const dlc_expr_node *value = dlc_node_of(pool, stage->value[0]);
+    uint32_t nfactors = dlc_node_of(pool, stage->value[0])->op == DLC_EXPR_MUL ? 2 : 1;
     double steps = 1;
-    if (stage->combine != DLC_REDUCE_SUM || value->op != DLC_EXPR_MUL)
+    if (stage->combine != DLC_REDUCE_SUM)
         return 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        dlc_expr factor = dlc_arg(pool, stage->value[0], i);
+    for (uint32_t i = 0; i < nfactors; i++) {
+        dlc_expr factor = nfactors > 1 ? dlc_arg(pool, stage->value[0], i) : stage->value[0];
         if (dlc_node_of(pool, factor)->op == DLC_EXPR_CAST) {
             factor = dlc_arg(pool, factor, 0);
             steps++;
@@ -130,7 +133,7 @@ static double kernel_work(const dlc_kernel *kernel)
     double work = 0, share = kernel->pool->nodes.n / (kernel->stages.n ? kernel->stages.n : 1) + 1;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const dlc_stage *stage = &kernel->stages.data[s];
-        double steps = steps_of_product(kernel, stage);
+        double steps = steps_of_sum(kernel, stage);
         work += (steps > 0 ? steps : share) * points(kernel, &stage->axes) * points(kernel, &stage->reduce);
     }
     return work;
@@ -281,7 +284,7 @@ static int within_work(const dlc_pass_ctx *ctx, const dlc_node *node, const dlc_
                        double *work)
 {
     *work = is_fill(node) ? 0 : kernel_work(kernel->kernel);
-    return *work <= work_limit - ctx->folded_work;
+    return *work <= ctx->fold_total_work - ctx->folded_work;
 }
 
 /* The same within the budget, which is charged. */
@@ -308,6 +311,7 @@ static dlc_tensor *compute_weights(dlc_pass_ctx *ctx, dlc_node *node, const dlc_
 {
     size_t bytes;
     double work;
+    set_budgets(ctx);
     if (!results_bytes(ctx->graph, node, &bytes) ||
         bytes > WEIGHT_BYTES - ctx->folded_weight_bytes || !within_work(ctx, node, kernel, &work))
         return NULL;

@@ -235,9 +235,9 @@ static dlc_value *sums_of_weights(const product *p)
     for (uint32_t d = 0; d < type->rank; d++)
         if (is_conv ? d != p->kept : d == type->rank - 2u)
             axes[n++] = d;
-    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_AXES, axes, n), dlc_attr_int(DLC_ATTR_KEEPDIMS, 1)};
-    dlc_value *wide = cast_to(graph, p->node, p->w.codes, DLC_I32);
-    dlc_value *sums = wide ? dlc_build(graph, p->node, DLC_OP_REDUCE_SUM, &wide, 1, attrs, 2) : NULL;
+    dlc_attr attrs[] = {dlc_attr_ints(graph, DLC_ATTR_AXES, axes, n), dlc_attr_int(DLC_ATTR_KEEPDIMS, 1),
+                        dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32)}; /* no wider copy: it might be more than folding may make */
+    dlc_value *sums = dlc_build(graph, p->node, DLC_OP_REDUCE_SUM, &p->w.codes, 1, attrs, 3);
     if (!sums || !is_conv)
         return sums;
     for (uint32_t d = 0; d + 1 < type->rank; d++)

@@ -156,9 +156,12 @@ dlc_value *dlc_rule_transpose_below_reduce(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_graph *graph = ctx->graph;
     order moved = order_of(graph, node->inputs[0]->def);
     int64_t keepdims = dlc_node_int(node, DLC_ATTR_KEEPDIMS, 0), perm[DLC_MAX_RANK];
-    dlc_attr attrs[2] = {reduced_axes(graph, node, &moved),
-                         dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims)};
-    uint32_t nattrs = dlc_node_attr(node, DLC_ATTR_KEEPDIMS) ? 2 : 1;
+    dlc_attr attrs[3] = {reduced_axes(graph, node, &moved)};
+    uint32_t nattrs = 1;
+    if (dlc_node_attr(node, DLC_ATTR_KEEPDIMS))
+        attrs[nattrs++] = dlc_attr_int(DLC_ATTR_KEEPDIMS, keepdims);
+    if (dlc_node_attr(node, DLC_ATTR_DTYPE))
+        attrs[nattrs++] = dlc_attr_int(DLC_ATTR_DTYPE, dlc_node_int(node, DLC_ATTR_DTYPE, 0));
     dlc_value *x = node->inputs[0]->def->inputs[0];
     dlc_value *result = dlc_build(graph, node, node->op, &x, 1, attrs, nattrs);
     if (!result || !dlc_is_same_formula(ctx, node, result->def))

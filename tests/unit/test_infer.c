@@ -54,6 +54,8 @@ static const infer_case cases[] = {
     {"%x: f32[2,n,4]", "reduce_mean %x {axes=[0, 2], keepdims=1}", "f32[1,n,1]", NULL},
     {"%x: f32[2,3]", "reduce_sum %x {axes=[2]}", NULL, "axes[0] = 2 is outside [0, 1]"},
     {"%x: f32[2,3]", "reduce_sum %x {axes=[1, 0]}", NULL, "axes ascend"},
+    {"%x: i8[2,3]", "reduce_sum %x {axes=[1], dtype=i32}", "i32[2]", NULL},
+    {"%x: f32[2,3]", "reduce_sum %x {axes=[1], dtype=i32}", NULL, "integers, or floats, that are no wider than dtype are wanted"},
     {"%x: bool[2,3]", "reduce_sum %x {axes=[1]}", NULL, "takes a number"},
     {"%x: bool[2,3]", "reduce_max %x {axes=[1]}", "bool[2]", NULL},
     {"%x: f32[2,3]", "argmax %x {axis=1}", "i64[2]", NULL},
