@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 64, LEAST_RUNS = 6, MOST_RUNS = 400, TURNS = 3, SECONDS = 60 };
+enum { MOST_STEPS = 64, LEAST_RUNS = 3, MOST_RUNS = 400, TURNS = 3, SECONDS = 60 };
 
 /* --- in the child --- */
 

@@ -1,8 +1,8 @@
 /*
  * Schedules found by measuring. A kernel's search starts from the schedule it has and what other forms make of it; the fastest
  * becomes where the next steps start from (passes/schedule/neighbours.c), until none is faster or the kernel's share of the time
- * is used up. A batch of schedules is one executable, a module in text form with a launch for each, on made-up data; the first and
- * the last of every batch are the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
+ * is used up. A batch of schedules is one executable, a module in text form with a launch for each in each of several orders, on made-up data; the first
+ * and the last of every order are the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
  * The fastest so far takes part once more: what is known of it says how the batch's times compare with those before.
  */
 #include "compiler/driver.h"
@@ -23,15 +23,17 @@ enum {
     MOST_BATCH = 16,
     LEAST_BATCH = 4,
     BATCH_BYTES = 256 << 20, /* of weights, packed for each schedule */
-    ORDERS = 2,
-    TURNS = 2, /* of each order, that count */
+    BUILDS = 2,              /* executables of a batch, each of which runs its schedules in orders of its own, */
+    ORDERS = 2,              /* one after the other */
+    MODULUS = MOST_BATCH + 1,
+    TURNS = 3, /* of each build, that count */
     MOST_TURNS = 6,
     DEFAULT_SECONDS = 60
 };
 #define LEAST_SECONDS 0.02  /* of a turn */
-#define MOST_SECONDS 0.125 /* likewise */
+#define MOST_SECONDS 0.1   /* likewise */
 #define LEAST_GAIN 0.97   /* of the time before: less is noise */
-#define REPEATED 0.9      /* of a kernel's schedules: as near together as both orders of so many lie, two schedules are not told apart */
+#define REPEATED 0.9      /* of a kernel's schedules: as near together as both builds of so many lie, two schedules are not told apart */
 #define LEAST_SHARE 0.002 /* of all launches' estimated time, below which a kernel is not worth it */
 
 /* A schedule that was measured. */
@@ -39,7 +41,7 @@ typedef struct {
     const char *text;
     uint32_t kernel;
     double estimate_us;
-    double relative, spread; /* to the schedule the kernel came with; how far its two orders are apart: a logarithm */
+    double relative, spread; /* to the schedule the kernel came with; how far its two builds are apart: a logarithm */
 } trial;
 
 typedef struct {
@@ -51,7 +53,7 @@ typedef struct {
     dlc_vec(trial) trials; /* of all kernels, each kernel's together */
     uint32_t k, first;     /* the kernel, and where its trials begin */
     double base_us, deadline;
-    double quiet_us;   /* the least that its own schedule took in a turn */
+    double quiet;      /* the least that its own schedule took in a turn: a logarithm */
     uint32_t nthreads; /* of what is measured */
 } tuner;
 
@@ -87,7 +89,7 @@ static void add_values(const tuner *t, uint32_t n, dlc_str *out)
     for (uint32_t b = 0; b < t->kernel->buffers.n; b++) {
         const dlc_buffer *buffer = &t->kernel->buffers.data[b];
         int is_out = buffer->role == DLC_ROLE_OUT, is_const = buffer->role == DLC_ROLE_CONST;
-        for (uint32_t i = 0; i < (is_out || is_const ? n : 1); i++) {
+        for (uint32_t i = 0; i < (is_out ? n * ORDERS : is_const ? n : 1); i++) {
             const char *role = is_out ? "temp" : is_const ? "const" : "input";
             dlc_str_printf(out, "  %s %%b%u_%u: ", role, b, i);
             add_type(t, buffer, out);
@@ -98,7 +100,8 @@ static void add_values(const tuner *t, uint32_t n, dlc_str *out)
     }
 }
 
-static void add_launch(const tuner *t, uint32_t i, dlc_str *out)
+/* Launch `at`, of schedule i. */
+static void add_launch(const tuner *t, uint32_t at, uint32_t i, dlc_str *out)
 {
     dlc_str_printf(out, "  launch %u", i);
     for (int is_out = 0; is_out < 2; is_out++) {
@@ -107,7 +110,7 @@ static void add_launch(const tuner *t, uint32_t i, dlc_str *out)
             dlc_role role = t->kernel->buffers.data[b].role;
             if ((role == DLC_ROLE_OUT) != is_out)
                 continue;
-            dlc_str_printf(out, "%s%%b%u_%u", before, b, is_out || role == DLC_ROLE_CONST ? i : 0);
+            dlc_str_printf(out, "%s%%b%u_%u", before, b, is_out ? at : role == DLC_ROLE_CONST ? i : 0);
             before = ", ";
         }
         dlc_str_add(out, *before == ',' ? ")" : is_out ? " -> ()" : " ()");
@@ -115,36 +118,48 @@ static void add_launch(const tuner *t, uint32_t i, dlc_str *out)
     dlc_str_printf(out, " from \"%u\"\n", i);
 }
 
-/* Schedule i of the batch, from its beginning or from its end. */
-static uint32_t place_of(uint32_t i, uint32_t n, int is_reversed)
+/* Of n schedules the one that runs as number `at` of an order: the kernel's own first and last, the others by steps of the order's own modulo a prime,
+ * so each runs behind another one in each order. What ran before decides in whose caches results lie, which one thread or the other writes next. (Zen 4,
+ * two threads, 3136 x 256 by columns: 1.12 behind columns, 1.28 behind rows.) */
+static uint32_t place_of(uint32_t at, uint32_t n, uint32_t build, uint32_t order)
 {
-    return is_reversed ? n - 1 - i : i;
+    static const uint32_t steps[BUILDS][ORDERS] = {{1, 11}, {MODULUS - 1, MODULUS - 11}};
+    uint32_t place = 0;
+    if (at == 0 || at + 1 == n)
+        return at;
+    for (uint32_t i = 0; i < at; i++)
+        do
+            place = (place + steps[build][order]) % MODULUS;
+        while (place + 1 >= n);
+    return place;
 }
 
-static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed, dlc_str *out)
+static void print_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, uint32_t build, dlc_str *out)
 {
     dlc_str_printf(out, "module @batch for %s after rewrite {\n", t->model->ctx.target->name);
     add_values(t, n, out);
     dlc_str_add(out, "}\n");
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) { /* where code lies matters, too */
         dlc_kernel_print(t->kernel, 1, out);
-        dlc_str_add(out, batch[place_of(i, n, is_reversed)].text);
+        dlc_str_add(out, batch[build ? n - 1 - i : i].text);
     }
     dlc_str_add(out, "steps {\n");
-    for (uint32_t i = 0; i < n; i++)
-        add_launch(t, i, out);
+    for (uint32_t at = 0; at < n * ORDERS; at++) {
+        uint32_t i = place_of(at % n, n, build, at / n);
+        add_launch(t, at, build ? n - 1 - i : i, out);
+    }
     dlc_str_add(out, "}\n");
 }
 
 /* The batch as an executable; -1: it could not be compiled. */
-static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, int is_reversed)
+static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, uint32_t build)
 {
     dlc_options options = {.size_bytes = sizeof options, .target = t->model->options.target, .machine = t->model->options.machine,
                            .jobs = t->model->options.jobs, .is_temporary = 1, .tuned = ""};
     dlc_model *module = NULL;
     dlc_str text = {0};
     int fd = memfd_create("batch", MFD_CLOEXEC);
-    print_batch(t, batch, n, is_reversed, &text);
+    print_batch(t, batch, n, build, &text);
     int is_well = fd >= 0 && dlc_model_open_bytes(text.data, text.n, "batch", &options, &module) == DLC_OK;
     is_well = is_well && dlc_model_write_fd(module, "so", fd, "batch") == DLC_OK;
     dlc_model_close(module);
@@ -154,116 +169,140 @@ static int build_batch(const tuner *t, const dlc_candidate *batch, uint32_t n, i
     return is_well ? fd : -1;
 }
 
-/* What each schedule takes in a process of its own; false: it ended otherwise. */
-static int measure_once(const tuner *t, int fd, uint32_t n, double *us)
+/* What each launch takes in a process of its own; false: it ended otherwise. */
+static int measure_once(const tuner *t, int fd, uint32_t nlaunches, double *us)
 {
-    double share = (t->deadline - now_s()) / (4 * ORDERS * TURNS);
+    double share = (t->deadline - now_s()) / (4 * BUILDS * TURNS);
     share = share < LEAST_SECONDS ? LEAST_SECONDS : share > MOST_SECONDS ? MOST_SECONDS : share;
-    int is_well = t->tuning->measure(t->tuning->user, fd, share, us, n) == DLC_OK;
-    for (uint32_t i = 0; i < n; i++)
+    int is_well = t->tuning->measure(t->tuning->user, fd, share, us, nlaunches) == DLC_OK;
+    for (uint32_t i = 0; i < nlaunches; i++)
         is_well = is_well && us[i] > 0;
     return is_well;
 }
 
-/* A process that ran all schedules of a batch: logarithms of times, to the kernel's own; what that took; how it differs between beginning and
- * end. */
-typedef struct {
-    double relative[MOST_BATCH], own_us, unevenness;
-} turn;
-
-/* How far the turn is from one that nothing disturbs, as a logarithm. A batch ends as it begins, and a kernel's own schedule takes the time that it
- * took before: where either differs, the machine did something else meanwhile, which slows one schedule more than another. */
-static double disturbance(const tuner *t, const turn *found)
+static int by_size(const void *a, const void *b)
 {
-    double slower = log(found->own_us / t->quiet_us);
-    return found->unevenness > slower ? found->unevenness : slower;
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
+
+static double median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof *values, by_size);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+/* A process that ran all schedules of a batch: logarithms of what launches took, and the median of those of the kernel's own schedule. */
+typedef struct {
+    double launches[MOST_BATCH * ORDERS], own;
+} turn;
 
 static int measure_turn(tuner *t, int fd, uint32_t n, turn *found)
 {
-    double us[MOST_BATCH];
-    if (!measure_once(t, fd, n, us))
+    double us[MOST_BATCH * ORDERS], own[2 * ORDERS];
+    if (!measure_once(t, fd, n * ORDERS, us))
         return 0;
-    found->own_us = (us[0] + us[n - 1]) / 2;
-    found->unevenness = fabs(log(us[0] / us[n - 1]));
-    for (uint32_t i = 0; i < n; i++)
-        found->relative[i] = log(us[i] / found->own_us);
-    t->quiet_us = t->quiet_us > 0 && t->quiet_us < found->own_us ? t->quiet_us : found->own_us;
+    for (uint32_t at = 0; at < n * ORDERS; at++)
+        found->launches[at] = log(us[at]);
+    for (uint32_t order = 0; order < ORDERS; order++) {
+        own[2 * order] = found->launches[order * n];
+        own[2 * order + 1] = found->launches[order * n + n - 1];
+    }
+    found->own = median(own, 2 * ORDERS);
+    t->quiet = found->own < t->quiet ? found->own : t->quiet;
     return 1;
 }
 
-/* A batch in one order: its executable and how it ran. */
+/* An executable of a batch and how it ran. */
 typedef struct {
     turn turns[MOST_TURNS];
     uint32_t nturns;
     int fd;
-} order;
+} build;
 
-/* Turns that are next to undisturbed, of which those come first that are the least. */
-static uint32_t sort_turns(const tuner *t, order *o)
+/* How many turns are next to undisturbed: a kernel's own schedule took what it took in the quietest turn so far. They come first. */
+static uint32_t sort_turns(const tuner *t, build *b)
 {
     uint32_t nquiet = 0;
-    for (uint32_t i = 0; i < o->nturns; i++) {
-        turn next = o->turns[i];
+    for (uint32_t i = 0; i < b->nturns; i++) {
+        turn next = b->turns[i];
         uint32_t at = i;
-        for (; at && disturbance(t, &next) < disturbance(t, &o->turns[at - 1]); at--)
-            o->turns[at] = o->turns[at - 1];
-        o->turns[at] = next;
+        for (; at && next.own < b->turns[at - 1].own; at--)
+            b->turns[at] = b->turns[at - 1];
+        b->turns[at] = next;
     }
-    while (nquiet < o->nturns && disturbance(t, &o->turns[nquiet]) <= -log(LEAST_GAIN))
+    while (nquiet < b->nturns && b->turns[nquiet].own - t->quiet <= -log(LEAST_GAIN))
         nquiet++;
     return nquiet;
 }
 
-/* The orders in turn, while one has too few turns that nothing disturbed: a process has its pages where it has them, and what they do to caches is as
- * much as schedules differ by. Disturbed ones count if there are none better. */
-static int measure_orders(tuner *t, order *orders, uint32_t n)
+/* The builds in turn, while one has too few turns that nothing disturbed: a process has its pages where it has them, and what they do to caches is as
+ * much as schedules differ by. Disturbed ones count if there are none better, or no time is left to look for them. */
+static int measure_builds(tuner *t, build *builds, uint32_t n)
 {
-    uint32_t wanting = ORDERS;
-    for (int turns = 0; turns < MOST_TURNS && wanting; turns++) {
-        for (int k = 0; k < ORDERS; k++)
-            if (sort_turns(t, &orders[k]) < TURNS && !measure_turn(t, orders[k].fd, n, &orders[k].turns[orders[k].nturns++]))
+    uint32_t wanting = BUILDS;
+    for (int turns = 0; turns < MOST_TURNS && wanting && (turns < TURNS || now_s() < t->deadline); turns++) {
+        for (uint32_t k = 0; k < BUILDS; k++)
+            if (sort_turns(t, &builds[k]) < TURNS && !measure_turn(t, builds[k].fd, n, &builds[k].turns[builds[k].nturns++]))
                 return 0;
         wanting = 0;
-        for (int k = 0; k < ORDERS; k++)
-            wanting += sort_turns(t, &orders[k]) < TURNS;
+        for (int k = 0; k < BUILDS; k++)
+            wanting += sort_turns(t, &builds[k]) < TURNS;
     }
     return 1;
 }
 
-static turn mean_of(const order *o, uint32_t n)
+/* How much slower than the others the turn was, by the median of its launches. */
+static double slowness_of(const build *b, const turn *one, uint32_t nlaunches)
 {
-    turn mean = {0};
-    for (uint32_t k = 0; k < TURNS; k++) {
-        mean.own_us += o->turns[k].own_us / TURNS;
-        for (uint32_t i = 0; i < n; i++)
-            mean.relative[i] += o->turns[k].relative[i] / TURNS;
-    }
-    return mean;
+    double apart[MOST_BATCH * ORDERS] = {0};
+    for (uint32_t at = 0; at < nlaunches; at++)
+        for (uint32_t k = 0; k < TURNS; k++)
+            apart[at] += (one->launches[at] - b->turns[k].launches[at]) / TURNS;
+    return median(apart, nlaunches);
 }
 
-/* Both orders: where code lies, and what has run before, is as much again. */
+/* Logarithms of times, by schedule, the kernel's own first: of launches the least of all turns, each of which is slower than others by what is its own.
+ * What else the machine does slows single launches, too, by a tenth in one of twenty turns, and never makes one faster. */
+static void find_least(const build *b, uint32_t n, uint32_t number, double *times)
+{
+    double least[MOST_BATCH * ORDERS];
+    for (uint32_t k = 0; k < TURNS; k++) {
+        double slowness = slowness_of(b, &b->turns[k], n * ORDERS);
+        for (uint32_t at = 0; at < n * ORDERS; at++) {
+            double time = b->turns[k].launches[at] - slowness;
+            least[at] = k && least[at] < time ? least[at] : time;
+        }
+    }
+    memset(times, 0, n * sizeof *times);
+    for (uint32_t at = 0; at < n * ORDERS; at++)
+        times[place_of(at % n, n, number, at / n)] += least[at] / ORDERS;
+    times[0] = times[n - 1] = (times[0] + times[n - 1]) / 2;
+}
+
+/* Both builds: where code and weights lie, and what has run before, is as much again. */
 static int measure(tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
 {
-    order orders[ORDERS] = {0};
-    turn means[ORDERS];
+    build builds[BUILDS] = {0};
+    double times[BUILDS][MOST_BATCH];
     int is_well = 1;
-    for (int k = 0; k < ORDERS; k++) {
-        orders[k].fd = build_batch(t, batch, n, k);
-        is_well &= orders[k].fd >= 0;
+    for (uint32_t k = 0; k < BUILDS; k++) {
+        builds[k].fd = build_batch(t, batch, n, k);
+        is_well &= builds[k].fd >= 0;
     }
-    is_well = is_well && measure_orders(t, orders, n);
-    for (int k = 0; k < ORDERS; k++) {
-        means[k] = mean_of(&orders[k], n);
-        if (orders[k].fd >= 0)
-            close(orders[k].fd);
+    is_well = is_well && measure_builds(t, builds, n);
+    for (uint32_t k = 0; k < BUILDS; k++) {
+        if (is_well)
+            find_least(&builds[k], n, k, times[k]);
+        if (builds[k].fd >= 0)
+            close(builds[k].fd);
     }
     for (uint32_t i = 0; i < n && is_well; i++) {
-        double one = means[0].relative[i], other = means[1].relative[place_of(i, n, 1)];
-        found->relative[i] = exp((one + other) / ORDERS);
+        double one = times[0][i] - times[0][0], other = times[1][i] - times[1][0];
+        found->relative[i] = exp((one + other) / BUILDS);
         found->spread[i] = fabs(one - other);
+        found->own_us = exp((times[0][0] + times[1][0]) / BUILDS);
     }
-    found->own_us = sqrt(means[0].own_us * means[1].own_us);
     return is_well;
 }
 
@@ -452,7 +491,8 @@ static dlc_status tune_kernel(tuner *t, uint32_t k, uint32_t nlaunches, double s
     t->kernel = kernel->kernel;
     t->k = k;
     t->first = t->trials.n;
-    t->base_us = t->quiet_us = 0;
+    t->base_us = 0;
+    t->quiet = HUGE_VAL;
     t->deadline = now_s() + seconds;
     dlc_candidate_judge(&own, t->arena);
     own.estimate.time_us = dlc_estimate_time_us(&own.estimate, own.schedule, t->nthreads);
@@ -501,12 +541,6 @@ static uint32_t list_work(tuner *t, work *list, double *total)
     }
     qsort(list, n, sizeof *list, by_weight);
     return n;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* How far apart two of the kernel's schedules must be, as a logarithm, to be told apart; trials [first, end) are the kernel's. */

@@ -241,7 +241,7 @@ typedef struct {
     const char *kernel, *schedule; /* texts, until the call returns */
     double estimate_us, measured_us;
     double own_us; /* measured in the same run: of the schedule that the kernel came with */
-    double spread; /* |log| of measured_us / own_us in one order of schedules over that in the other: what measuring may be off by */
+    double spread; /* |log| of measured_us / own_us in one executable of the schedules over that in another: what measuring may be off by */
 } dlc_trial;
 typedef struct {
     size_t size_bytes; /* sizeof(dlc_tuning) */
