@@ -1,9 +1,10 @@
 /*
  * Schedules found by measuring. A kernel's search starts from the schedule it has and what other forms make of it; the fastest
  * becomes where the next steps start from (passes/schedule/neighbours.c), until none is faster or the kernel's share of the time
- * is used up. A batch of schedules is one executable, a module in text form with a launch for each in each of several orders, on made-up data; the first
- * and the last of every order are the schedule the kernel came with, against which the others count, whatever else the machine does meanwhile.
- * The fastest so far takes part once more: what is known of it says how the batch's times compare with those before.
+ * is used up. A batch of schedules is an executable: a module in text form on made-up data, with a launch for each schedule in each of
+ * several orders. The first and the last of every order are the schedule the kernel came with, against which the others count, whatever
+ * else the machine does meanwhile. The fastest so far takes part once more: what is known of it says how the batch's times compare with
+ * those before.
  */
 #include "compiler/driver.h"
 #include "compiler/tuned.h"
@@ -118,9 +119,9 @@ static void add_launch(const tuner *t, uint32_t at, uint32_t i, dlc_str *out)
     dlc_str_printf(out, " from \"%u\"\n", i);
 }
 
-/* Of n schedules the one that runs as number `at` of an order: the kernel's own first and last, the others by steps of the order's own modulo a prime,
- * so each runs behind another one in each order. What ran before decides in whose caches results lie, which one thread or the other writes next. (Zen 4,
- * two threads, 3136 x 256 by columns: 1.12 behind columns, 1.28 behind rows.) */
+/* Of n schedules the one that runs as number `at` of an order: the kernel's own first and last, the others by steps of the order's own
+ * modulo a prime, so that each runs behind another one in each order. What ran before decides in whose caches results lie, which one
+ * thread or the other writes next. (Zen 4, two threads, 3136 x 256 by columns: 1.12 behind columns, 1.28 behind rows.) */
 static uint32_t place_of(uint32_t at, uint32_t n, uint32_t build, uint32_t order)
 {
     static const uint32_t steps[BUILDS][ORDERS] = {{1, 11}, {MODULUS - 1, MODULUS - 11}};
@@ -262,7 +263,7 @@ static double slowness_of(const build *b, const turn *one, uint32_t nlaunches)
     return median(apart, nlaunches);
 }
 
-/* Logarithms of times, by schedule, the kernel's own first: of launches the least of all turns, each of which is slower than others by what is its own.
+/* Logarithms of times, by schedule, the kernel's own first: of launches the least of all turns, less what each turn is slower than others.
  * What else the machine does slows single launches, too, by a tenth in one of twenty turns, and never makes one faster. */
 static void find_least(const build *b, uint32_t n, uint32_t number, double *times)
 {
