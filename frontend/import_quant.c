@@ -134,14 +134,19 @@ static int is_quantised(dlc_dtype dtype)
            dlc_is_code(dtype);
 }
 
+/* Bits of an integer type below 8; 0 for others. */
+static int narrow_bits(dlc_dtype dtype)
+{
+    return dtype == DLC_I4 || dtype == DLC_U4 ? 4 : dtype == DLC_I2 || dtype == DLC_U2 ? 2 : 0;
+}
+
 /* The range of an integer type below 8 bits; false for small floats. */
 static int narrow_range(dlc_dtype dtype, double *lo, double *hi)
 {
-    int is_signed = dtype == DLC_I4 || dtype == DLC_I2;
-    int bits = dtype == DLC_I4 || dtype == DLC_U4 ? 4 : 2;
+    int is_signed = dtype == DLC_I4 || dtype == DLC_I2, bits = narrow_bits(dtype);
     *lo = is_signed ? -(1 << (bits - 1)) : 0;
     *hi = *lo + (1 << bits) - 1;
-    return is_signed || dtype == DLC_U4 || dtype == DLC_U2;
+    return bits > 0;
 }
 
 /* x / scale + zero as a code: integers are rounded first and saturate, small floats round as codes
@@ -236,6 +241,20 @@ static dlc_value *without_zero(dlc_import *im, dlc_value *x, dlc_value *zero, dl
     return f_cast(im, f_sub(im, f_cast(im, x, DLC_I32), f_cast(im, zero, DLC_I32)), work);
 }
 
+/* x - zero of codes below 8 bits that a model stores in blocks: several to a byte. NULL: x is no such. The zero point meets x. */
+static dlc_value *blocks_without_zero(dlc_import *im, const dlc_value *x, dlc_value *zero, const granule *g, dlc_dtype work)
+{
+    double lo, hi;
+    if (!g->block || !narrow_range(x->type.dtype, &lo, &hi))
+        return NULL;
+    uint32_t axis = (uint32_t)im_axis(im, g->axis, im_rank(x));
+    dlc_value *codes = im_packed_codes(im, x, axis, g->block, narrow_bits(x->type.dtype), (int64_t)-lo);
+    dlc_value *centre = f_scalar(im, DLC_F32, -lo);
+    if (zero)
+        centre = f_add(im, f_cast(im, zero, DLC_F32), centre);
+    return codes ? f_cast(im, f_sub(im, f_cast(im, codes, DLC_F32), centre), work) : NULL;
+}
+
 void import_dequantize_linear(dlc_import *im)
 {
     dlc_value *x = im_in(im, 0), *scale = im_in(im, 1), *zero = im_in(im, 2);
@@ -252,8 +271,10 @@ void import_dequantize_linear(dlc_import *im)
         return;
     scale = spread(im, x, f_cast(im, scale, dtype), &g);
     zero = is_zero(im, zero) ? NULL : spread(im, x, zero, &g);
-    if (im_ok(im))
-        im->out[0] = f_mul(im, without_zero(im, x, zero, dtype), scale);
+    if (!im_ok(im))
+        return;
+    dlc_value *packed = blocks_without_zero(im, x, zero, &g, dtype);
+    im->out[0] = f_mul(im, packed ? packed : without_zero(im, x, zero, dtype), scale);
 }
 
 /* The range is widened to hold 0, the zero point lies within it. */

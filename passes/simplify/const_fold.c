@@ -521,6 +521,36 @@ static int fold_known(known_set *known, dlc_node *node)
     return 1;
 }
 
+/* Bytes of what a lazily known value is mostly made of. */
+static size_t bytes_below(const known_set *known, const dlc_value *value)
+{
+    size_t bytes = 0, largest = 0;
+    while (!is_constant(value)) {
+        const dlc_node *node = value->def;
+        largest = 0;
+        for (uint32_t i = 0; i < node->ninputs; i++) {
+            const dlc_value *input = node->inputs[i];
+            if (!input || (!is_constant(input) && !is_lazy(known, input)) || !dlc_type_bytes(known->ctx->graph->pool, &input->type, &bytes) ||
+                (largest && bytes <= largest))
+                continue;
+            largest = bytes;
+            value = input;
+        }
+        if (!largest)
+            return 0;
+    }
+    return largest;
+}
+
+/* Numbers made of narrower codes, which a matrix product reads as fast as it makes them: for few rows it waits for memory alone. (A
+ * convolution reads each for many points of an image, and may go by Winograd's tiles.) */
+static int stays_narrow(const known_set *known, const dlc_node *node, const dlc_value *value)
+{
+    size_t bytes = 0, below = bytes_below(known, value);
+    return node->op == DLC_OP_MATMUL && below > SMALL_BYTES && dlc_type_bytes(known->ctx->graph->pool, &value->type, &bytes) &&
+           bytes / GROWTH > below;
+}
+
 /* The lazily known operands of a contraction become constants. */
 static uint32_t store_weights(known_set *known, const dlc_node *node)
 {
@@ -528,7 +558,7 @@ static uint32_t store_weights(known_set *known, const dlc_node *node)
     uint32_t stored = 0;
     for (uint32_t i = 0; i < node->ninputs; i++) {
         dlc_value *value = node->inputs[i];
-        if (!value || !is_lazy(known, value))
+        if (!value || !is_lazy(known, value) || stays_narrow(known, node, value))
             continue;
         if (is_fill(value->def)) {
             const dlc_tensor *fill =

@@ -10,6 +10,7 @@ import json
 import pathlib
 import shutil
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
@@ -266,6 +267,43 @@ def pad_and_shape_by_axes():
     nodes = [node("Pad", ["x", "p", "", "a"], ["y"]), node("Squeeze", ["x", "q"], ["z"]), node("Unsqueeze", ["x", "u"], ["v"])]
     inputs = {"x": x, "p": np.array([1, 2, 0, 1]), "a": np.array([2, -2]), "q": np.array([0]), "u": np.array([4, 1])}
     return run(nodes, inputs, ["y", "z", "v"], [np.pad(x, ((0, 0), (2, 1), (1, 0))), x[0], x[:, None, :, :, None]], opset=18)
+
+
+# --- codes below a byte ---
+
+def codes_in_blocks(dtype, axis, zeros):
+    """A model's codes of 4 bits with a scale, and a zero point, for each block along an axis: rows that are multiplied, or filters."""
+    g, dims, block, low = rng(), [64, 48], 16, -8 if dtype == ml_dtypes.int4 else 0
+    codes = g.integers(low, low + 16, dims)
+    blocks = [d // block if i == axis else d for i, d in enumerate(dims)]
+    scales, zero = g.random(blocks).astype(np.float32), g.integers(low, low + 16, blocks)
+    spread = lambda v: v.repeat(block, axis)
+    w = ((codes - (spread(zero) if zeros else 0)) * spread(scales)).astype(np.float32)
+    x = normal(3, dims[axis])
+    weights = {"w": codes.astype(dtype), "s": scales, **({"z": zero.astype(dtype)} if zeros else {})}
+    nodes = [node("DequantizeLinear", list(weights), ["d"], axis=axis, block_size=block),
+             node("Gemm", ["x", "d"], ["y"], transB=axis)]
+    return run(nodes, {"x": x}, ["y", "d"], [x @ (w.T if axis else w), w], weights=weights, opset=21, atol=1e-4)
+
+
+@case
+def signed_codes_of_four_bits_in_blocks():
+    return codes_in_blocks(ml_dtypes.int4, 0, False)
+
+
+@case
+def codes_of_four_bits_in_blocks():
+    return codes_in_blocks(ml_dtypes.uint4, 0, True)
+
+
+@case
+def signed_codes_with_zero_points_in_blocks():
+    return codes_in_blocks(ml_dtypes.int4, 0, True)
+
+
+@case
+def codes_of_four_bits_in_blocks_along_rows():
+    return codes_in_blocks(ml_dtypes.uint4, 1, True)
 
 
 # --- old operators ---
