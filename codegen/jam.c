@@ -43,7 +43,7 @@ static int reads_inside(const dlc_nest *nest, uint32_t leaf, uint32_t loop, int 
 }
 
 /* The fold's own loops, each of which holds the next alone and the last one leaf: whole axes, point by point. Of points that are written
- * out two loops at least, of vectors one, and long sums. */
+ * out two loops at least, of vectors one. Of long sums the parts end for all points together. */
 static int is_jammed(const dlc_nest *nest, uint32_t fold, uint32_t loop)
 {
     uint32_t n = fold, end = node_of(nest, fold)->end, nloops = 0;
@@ -59,7 +59,7 @@ static int is_jammed(const dlc_nest *nest, uint32_t fold, uint32_t loop)
     for (uint32_t i = fold; i < n; i++)
         if (!dlc_ids_find(&stage_of(nest, n)->reduce, node_of(nest, i)->axis, NULL))
             return 0;
-    return home->fold == fold && (is_lanes || !dlc_leaf_is_long(nest, n)) && !reads_inside(nest, n, loop, 0);
+    return home->fold == fold && !reads_inside(nest, n, loop, 0);
 }
 
 /* What one point leaves in memory is nothing that another one reads. */

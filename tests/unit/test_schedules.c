@@ -276,6 +276,31 @@ START_TEST(windows_of_any_image)
 }
 END_TEST
 
+/* Sums of more terms than are added one by one, of points side by side: each point's parts end by themselves. */
+START_TEST(long_sums_side_by_side)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    static const char *const kernels[] = {
+        "kernel @k(x: f32[7,11,16], w: f32[8,3,3,16]) -> (y: f32[7,11,16]) {\n  axis i=7, j=11, c=16, e=8, p=3, q=3\n"
+        "  a[i,j,c] = sum(e,p,q) x[i + p - 1, j + q - 1, c // 8 * 8 + e if 1 <= i + p and i + p <= 7 and 1 <= j + q and j + q <= 11]"
+        " * w[e, p, q, c] -> y[i, j, c]\n}\n",
+        "kernel @k<n, m>(x: f32[n,m,16], w: f32[8,3,5,16]) -> (y: f32[n,m,16]) {\n  axis i=n, j=m, c=16, e=8, p=3, q=5\n"
+        "  a[i,j,c] = sum(e,p,q) x[i + p - 1, j + q - 2, c // 8 * 8 + e if 1 <= i + p and i + p <= n and 2 <= j + q and j + q <= m + 1]"
+        " * w[e, p, q, c] -> y[i, j, c]\n}\n",
+    };
+    static const char *const bodies[] = {
+        "  par j:4, i, lane c:4, unroll j {\n    for p, unroll e, q {\n      a in reg\n    }\n  }\n",
+        "  par i, for j:3, lane c:4, unroll j {\n    for e, unroll p, q {\n      a in reg\n    }\n  }\n",
+        "  par j:5, i, lane c:4, unroll j {\n    for e, p, unroll q {\n      a in reg\n    }\n  }\n",
+        "  par j:2, i, lane c:4, unroll j {\n    unroll e, p, q {\n      a in reg\n    }\n  }\n",
+    };
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        for (uint32_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+            for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
+                runs_under(kernels[k], bodies[b], targets[t]);
+}
+END_TEST
+
 /* Rows that memory takes while the next one is computed; where they cannot wait, they are right as well. */
 START_TEST(rows_are_stored_a_unit_later)
 {
@@ -349,6 +374,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, units_begin_alike);
     tcase_add_loop_test(tests, what_cannot_be_kept_is_refused, 0, 2);
     tcase_add_test(tests, windows_of_any_image);
+    tcase_add_test(tests, long_sums_side_by_side);
     tcase_add_test(tests, rows_are_stored_a_unit_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
