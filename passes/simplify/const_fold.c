@@ -521,23 +521,21 @@ static int fold_known(known_set *known, dlc_node *node)
     return 1;
 }
 
-/* Bytes of what a lazily known value is mostly made of. */
+/* Bytes of the largest constant that a lazily known value is made of; of values behind many others, of those seen first. */
 static size_t bytes_below(const known_set *known, const dlc_value *value)
 {
-    size_t bytes = 0, largest = 0;
-    while (!is_constant(value)) {
-        const dlc_node *node = value->def;
-        largest = 0;
-        for (uint32_t i = 0; i < node->ninputs; i++) {
-            const dlc_value *input = node->inputs[i];
-            if (!input || (!is_constant(input) && !is_lazy(known, input)) || !dlc_type_bytes(known->ctx->graph->pool, &input->type, &bytes) ||
-                (largest && bytes <= largest))
-                continue;
-            largest = bytes;
-            value = input;
+    enum { MOST_SEEN = 64 };
+    const dlc_value *seen[MOST_SEEN] = {value};
+    size_t largest = 0;
+    for (uint32_t n = 1, at = 0; at < n; at++) {
+        if (is_constant(seen[at])) {
+            largest = seen[at]->data->size_bytes > largest ? seen[at]->data->size_bytes : largest;
+            continue;
         }
-        if (!largest)
-            return 0;
+        const dlc_node *node = seen[at]->def;
+        for (uint32_t i = 0; i < node->ninputs && n < MOST_SEEN; i++)
+            if (node->inputs[i] && (is_constant(node->inputs[i]) || is_lazy(known, node->inputs[i])))
+                seen[n++] = node->inputs[i];
     }
     return largest;
 }
