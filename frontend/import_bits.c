@@ -43,45 +43,6 @@ static dlc_value *in_halves(dlc_import *im, const dlc_value *packed, const shape
     return dlc_graph_constant(im->graph, packed->name, &packed->type, to, nbytes);
 }
 
-/* Bytes [.., c] as codes [.., parts, c]. */
-static dlc_value *parts_of(dlc_import *im, dlc_value *bytes, int64_t bits)
-{
-    return f_node(im, DLC_OP_UNPACK, F_IN(bytes), F_ATTRS(dlc_attr_int(DLC_ATTR_BITS, bits)));
-}
-
-/* Codes of x, a byte each, as bytes that hold several: part p of byte (o, b, c) is code p * bytes + c of the block (o, b), in which
- * `block` codes along the axis lie with all that is behind it. */
-static dlc_value *packed_blocks(dlc_import *im, const dlc_value *x, int64_t bits, int64_t offset, size_t nper_block)
-{
-    size_t nparts = (size_t)(8 / bits), ncodes = x->data->size_bytes, nbytes = nper_block / nparts, mask = (1u << bits) - 1;
-    const uint8_t *from = x->data->bytes;
-    uint8_t *to = dlc_arena_bulk(im->graph->arena, ncodes / nparts + 1);
-    for (size_t i = 0; i < ncodes / nparts; i++) {
-        uint32_t byte = 0;
-        for (size_t part = 0; part < nparts; part++)
-            byte |= ((size_t)(from[i / nbytes * nper_block + part * nbytes + i % nbytes] + offset) & mask) << part * (size_t)bits;
-        to[i] = (uint8_t)byte;
-    }
-    dlc_arena_settle(im->graph->arena, to);
-    const dlc_type type = {.dtype = DLC_U8, .rank = 2,
-                           .dims = {im_i64(im, (int64_t)(ncodes / nper_block)), im_i64(im, (int64_t)nbytes)}};
-    return dlc_graph_constant(im->graph, x->name, &type, to, ncodes / nparts);
-}
-
-dlc_value *im_packed_codes(dlc_import *im, const dlc_value *x, uint32_t axis, int64_t block, int64_t bits, int64_t offset)
-{
-    int64_t behind = 1, dim;
-    if (!x->data || !x->data->size_bytes || block % (8 / bits))
-        return NULL;
-    for (uint32_t d = axis; d < im_rank(x); d++) {
-        if (!dlc_expr_is_int(im->pool, x->type.dims[d], &dim) || (d == axis && dim % block))
-            return NULL;
-        behind *= d > axis ? dim : 1;
-    }
-    dlc_value *codes = parts_of(im, packed_blocks(im, x, bits, offset, (size_t)(block * behind)), bits);
-    return f_reshape(im, codes, x->type.dims, im_rank(x));
-}
-
 /* Codes [n, nblocks, block], u8. */
 static dlc_value *codes_of(dlc_import *im, dlc_value *packed, const shape *s)
 {
@@ -92,7 +53,7 @@ static dlc_value *codes_of(dlc_import *im, dlc_value *packed, const shape *s)
         return f_reshape(im, packed, bytes, 3);
     if (is_constant)
         packed = in_halves(im, packed, s);
-    packed = parts_of(im, f_reshape(im, packed, bytes, 3), s->bits);
+    packed = im_unpack(im, f_reshape(im, packed, bytes, 3), s->bits);
     return f_reshape(im, is_constant ? packed : f_swap_last(im, packed), codes, 3);
 }
 
@@ -120,7 +81,7 @@ static dlc_value *zeros_of(dlc_import *im, dlc_value *zeros, const shape *s)
         if (nparts > 1 && zeros->data && zeros->data->size_bytes == (size_t)s->n * (size_t)((s->nblocks + nparts - 1) / nparts))
             zeros = unpacked_constant(im, zeros, s->bits, &(dlc_type){.dtype = DLC_U8, .rank = 2, .dims = {n, codes[1]}});
         else if (nparts > 1)
-            zeros = f_swap_last(im, parts_of(im, f_reshape(im, zeros, bytes, 2), s->bits));
+            zeros = f_swap_last(im, im_unpack(im, f_reshape(im, zeros, bytes, 2), s->bits));
         zeros = f_reshape(im, zeros, codes, 2);
         zeros = f_slice(im, zeros, 1, im_i64(im, 0), nblocks);
     }
@@ -213,7 +174,7 @@ static dlc_value *codes_in_order(dlc_import *im, dlc_value *bytes, int64_t bits)
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = bytes->type.dims[i];
     dims[rank - 1] = dlc_muli(im->pool, dims[rank - 1], 8 / bits);
-    return f_reshape(im, f_swap_last(im, parts_of(im, bytes, bits)), dims, rank);
+    return f_reshape(im, f_swap_last(im, im_unpack(im, bytes, bits)), dims, rank);
 }
 
 /* (codes - zero) * scale of the rows that the indices name: only these are unpacked. */

@@ -241,6 +241,46 @@ static dlc_value *without_zero(dlc_import *im, dlc_value *x, dlc_value *zero, dl
     return f_cast(im, f_sub(im, f_cast(im, x, DLC_I32), f_cast(im, zero, DLC_I32)), work);
 }
 
+dlc_value *im_unpack(dlc_import *im, dlc_value *bytes, int64_t bits)
+{
+    return f_node(im, DLC_OP_UNPACK, F_IN(bytes), F_ATTRS(dlc_attr_int(DLC_ATTR_BITS, bits)));
+}
+
+/* Codes of x, a byte each, as bytes that hold several: part p of byte (o, b, c) is code p * bytes + c of the block (o, b), in which
+ * `block` codes along the axis lie with all that is behind it. */
+static dlc_value *packed_blocks(dlc_import *im, const dlc_value *x, int64_t bits, int64_t offset, size_t nper_block)
+{
+    size_t nparts = (size_t)(8 / bits), ncodes = x->data->size_bytes, nbytes = nper_block / nparts, mask = (1u << bits) - 1;
+    const uint8_t *from = x->data->bytes;
+    uint8_t *to = dlc_arena_bulk(im->graph->arena, ncodes / nparts + 1);
+    for (size_t i = 0; i < ncodes / nparts; i++) {
+        uint32_t byte = 0;
+        for (size_t part = 0; part < nparts; part++)
+            byte |= ((size_t)(from[i / nbytes * nper_block + part * nbytes + i % nbytes] + offset) & mask) << part * (size_t)bits;
+        to[i] = (uint8_t)byte;
+    }
+    dlc_arena_settle(im->graph->arena, to);
+    const dlc_type type = {.dtype = DLC_U8, .rank = 2,
+                           .dims = {im_i64(im, (int64_t)(ncodes / nper_block)), im_i64(im, (int64_t)nbytes)}};
+    return dlc_graph_constant(im->graph, x->name, &type, to, ncodes / nparts);
+}
+
+/* Constant codes of 2 or 4 bits in whole blocks along the axis as u8, unpacked of bytes that hold several of them, `offset` more than they
+ * were. NULL: x is no such. */
+static dlc_value *packed_codes(dlc_import *im, const dlc_value *x, uint32_t axis, int64_t block, int64_t bits, int64_t offset)
+{
+    int64_t behind = 1, dim;
+    if (!x->data || !x->data->size_bytes || block % (8 / bits))
+        return NULL;
+    for (uint32_t d = axis; d < im_rank(x); d++) {
+        if (!dlc_expr_is_int(im->pool, x->type.dims[d], &dim) || (d == axis && dim % block))
+            return NULL;
+        behind *= d > axis ? dim : 1;
+    }
+    dlc_value *codes = im_unpack(im, packed_blocks(im, x, bits, offset, (size_t)(block * behind)), bits);
+    return f_reshape(im, codes, x->type.dims, im_rank(x));
+}
+
 /* x - zero of codes below 8 bits that a model stores in blocks: several to a byte. NULL: x is no such. The zero point meets x. */
 static dlc_value *blocks_without_zero(dlc_import *im, const dlc_value *x, dlc_value *zero, const granule *g, dlc_dtype work)
 {
@@ -248,7 +288,7 @@ static dlc_value *blocks_without_zero(dlc_import *im, const dlc_value *x, dlc_va
     if (!g->block || !narrow_range(x->type.dtype, &lo, &hi))
         return NULL;
     uint32_t axis = (uint32_t)im_axis(im, g->axis, im_rank(x));
-    dlc_value *codes = im_packed_codes(im, x, axis, g->block, narrow_bits(x->type.dtype), (int64_t)-lo);
+    dlc_value *codes = packed_codes(im, x, axis, g->block, narrow_bits(x->type.dtype), (int64_t)-lo);
     dlc_value *centre = f_scalar(im, DLC_F32, -lo);
     if (zero)
         centre = f_add(im, f_cast(im, zero, DLC_F32), centre);

@@ -14,9 +14,8 @@ dlc_value *im_integer_matmul(dlc_import *im, dlc_value *a, dlc_value *a_zero, dl
 dlc_value *im_quantise(dlc_import *im, dlc_value *x, dlc_value *scale, dlc_value *zero);
 /* A scale or zero point of one element for each block along the axis, repeated to meet x; NULL: refused, as its shape is another. */
 dlc_value *im_spread_blocks(dlc_import *im, const dlc_value *x, dlc_value *v, uint32_t axis, int64_t block);
-/* Constant codes of 2 or 4 bits in whole blocks along the axis as u8, unpacked of bytes that hold several of them, `offset` more than they
- * were. NULL: x is no such. */
-dlc_value *im_packed_codes(dlc_import *im, const dlc_value *x, uint32_t axis, int64_t block, int64_t bits, int64_t offset);
+/* Bytes [.., c] as codes [.., 8 / bits, c]: part p of a byte is its bits from p * bits on. */
+dlc_value *im_unpack(dlc_import *im, dlc_value *bytes, int64_t bits);
 /* As DynamicQuantizeLinear; all NULL when refused. */
 void im_quantise_dynamically(dlc_import *im, dlc_value *x, dlc_value **q, dlc_value **scale,
                              dlc_value **zero);
