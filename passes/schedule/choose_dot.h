@@ -1,4 +1,4 @@
-/* Between choose_dot.c, choose_dot_pack.c and choose_dot_order.c: a register tile while it is chosen. */
+/* Between choose_dot.c, choose_dot_pack.c, choose_dot_copies.c and choose_dot_order.c: a register tile while it is chosen. */
 #ifndef DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
 #define DLC_PASSES_SCHEDULE_CHOOSE_DOT_H
 
@@ -69,6 +69,16 @@ void dlc_dot_pack_behind(dlc_dot_choice *d, uint32_t s);
 /* A short axis along which B is computed in a way of its own, such as the parts of a byte that codes are: it is written out, innermost. */
 int dlc_dot_is_written_out(const dlc_dot_choice *d, uint32_t axis);
 void dlc_dot_order_computed(const dlc_dot_choice *d, dlc_ids *order);
+/* The same for a copy of B: axes that all constants depend on come first, which are their number; lanes stand behind these, so what a block
+ * of codes has in common is read, and converted, once for all of it. All axes: lanes stand innermost. */
+uint32_t dlc_dot_order_copied(const dlc_dot_choice *d, dlc_ids *order);
+
+/* --- copies (choose_dot_copies.c): axes are as they were when one is added, and flat when its loops are built --- */
+
+uint32_t dlc_dot_add_copy_a(const dlc_dot_choice *d);
+uint32_t dlc_dot_add_copy_b(const dlc_dot_choice *d);
+void dlc_dot_build_copy_a(const dlc_dot_choice *d, uint32_t copy);
+void dlc_dot_build_copy_b(const dlc_dot_choice *d, uint32_t copy);
 
 /* --- rows of an image in tile registers (choose_dot_windows.c) --- */
 

@@ -173,6 +173,37 @@ void dlc_dot_order_computed(const dot *d, dlc_ids *order)
     *order = sorted;
 }
 
+/* Each of the loads depends on the axis. */
+static int are_of(const dot *d, const dlc_ids *loads, uint32_t axis)
+{
+    for (uint32_t i = 0; i < loads->n; i++)
+        if (!dlc_expr_uses_axis(d->c->kernel->pool, loads->data[i], axis))
+            return 0;
+    return 1;
+}
+
+uint32_t dlc_dot_order_copied(const dot *d, dlc_ids *order)
+{
+    dlc_ids loads = {0}, sorted = {0};
+    uint32_t nouter = 0;
+    double bytes = (double)d->n * dlc_dtype_bytes(d->stage->dtype[0]);
+    if (!is_computed(d, d->form.b, &loads))
+        return order->n;
+    dlc_dot_order_computed(d, order);
+    for (int is_inner = 0; is_inner < 2; is_inner++)
+        for (uint32_t i = 0; i < order->n; i++) {
+            if (are_of(d, &loads, order->data[i]) == is_inner)
+                continue;
+            dlc_vec_push(d->c->arena, &sorted, order->data[i]);
+            nouter += !is_inner;
+            bytes *= is_inner ? (double)d->c->extent[order->data[i]] : 1;
+        }
+    if (bytes > d->c->target->l1_bytes / 2) /* which each vector of columns would pass once more */
+        return order->n;
+    *order = sorted;
+    return nouter;
+}
+
 /* --- packing --- */
 
 static int add_part(const dot *d, part_list *list, const uint32_t *axes, uint32_t n, int64_t block, uint8_t inner)
