@@ -33,7 +33,7 @@ const uint32_t dlc_npasses = sizeof dlc_passes / sizeof *dlc_passes;
  * once. */
 const char *const dlc_pipeline_default =
     "dce,cse,integers,dce,const_fold,simplify,const_fold,simplify,precision,cse,dce,layout,fuse,lower,"
-    "samples,rewrite,slices,choose,transfer,plan_memory";
+    "samples,rewrite,slices,variants,choose,transfer,plan_memory";
 
 static const dlc_pass_info *find_pass(const char *name, size_t nchars)
 {

@@ -742,15 +742,31 @@ static void build_by_blocks(dot *d)
     dlc_schedule_close(schedule, n + 1 + (d->m > 1));
 }
 
+/* The row and the factors' roles; false: the kernel is no product, or lanes do as well. */
+static int begin(dot *d)
+{
+    dlc_chooser *c = d->c;
+    if (!dlc_choose_contraction(c, &d->form) && !is_sum_by_blocks(c, &d->form, &d->summed))
+        return 0;
+    part_phases(c, &d->form);
+    d->stage = &c->kernel->stages.data[0];
+    d->width = dlc_choose_width(c, dlc_dtype_bytes(d->stage->dtype[0]));
+    return d->width >= 2 && choose_row(d);
+}
+
+int dlc_choose_is_for_tiles(dlc_chooser *c, dlc_ids *rows)
+{
+    dot d = {.c = c, .part = DLC_NO_AXIS};
+    if (!begin(&d) || d.summed.n || dlc_choose_are_known(c, &d.form.m) || !dlc_dot_is_in_tile(&d))
+        return 0;
+    *rows = d.form.m;
+    return 1;
+}
+
 int dlc_choose_dot(dlc_chooser *c)
 {
     dot d = {.c = c, .part = DLC_NO_AXIS, .a_name = "rows", .b_name = "columns"};
-    if (!dlc_choose_contraction(c, &d.form) && !is_sum_by_blocks(c, &d.form, &d.summed))
-        return 0;
-    part_phases(c, &d.form);
-    d.stage = &c->kernel->stages.data[0];
-    d.width = dlc_choose_width(c, dlc_dtype_bytes(d.stage->dtype[0]));
-    if (d.width < 2 || !choose_row(&d))
+    if (!begin(&d))
         return 0;
     int is_tile = dlc_dots[d.row].family == DLC_FAMILY_TILE;
     int64_t nv = 0;

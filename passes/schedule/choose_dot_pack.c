@@ -8,10 +8,7 @@
 typedef dlc_dot_choice dot;
 typedef dlc_part_list part_list;
 
-enum {
-    MOST_ROWS = 14,  /* rows that share what is computed of a column */
-    MOST_WRITTEN = 8 /* points of an axis that is written out */
-};
+enum { MOST_WRITTEN = 8 }; /* points of an axis that is written out */
 
 static const dlc_access_fact *access_of(const dlc_chooser *c, uint32_t s, dlc_expr load)
 {
@@ -67,7 +64,7 @@ static double elements_of(const dot *d, dlc_expr load)
 /* Of so many as only the run knows the fewest may matter most: a decoder's step has one. */
 static int is_for_few_rows(const dot *d)
 {
-    return !dlc_choose_are_known(d->c, &d->form.m) || dlc_choose_points(d->c, &d->form.m) <= MOST_ROWS;
+    return dlc_choose_least(d->c, &d->form.m) <= DLC_FEW_COMPUTED_FOR;
 }
 
 /* All that the factor loads, if these are elements of constants; false: others are among them, or none. */

@@ -63,6 +63,57 @@ static const struct {
      "}\n",
      0,
      {1}},
+    /* weights of few bits: few rows and many by other kernels, of which the second makes panels of them; or blocks of panels, with sums in
+     * scratch */
+    {"graph @panels(%x: f32[m,256]) -> %y {\n"
+     "  %bytes: u8[72,8,16] = const hash(1)\n"
+     "  %s: f32[72,8,1] = const hash(2)\n"
+     "  %z: u8[72,8,1] = const hash(3)\n"
+     "  %u: u8[72,8,2,16] = unpack %bytes {bits=4}\n"
+     "  %codes: u8[72,8,32] = reshape %u {dims=[72, 8, 32]}\n"
+     "  %c: f32[72,8,32] = cast %codes {dtype=f32}\n"
+     "  %f: f32[72,8,1] = cast %z {dtype=f32}\n"
+     "  %d: f32[72,8,32] = sub %c, %f\n"
+     "  %e: f32[72,8,32] = mul %d, %s\n"
+     "  %w: f32[72,256] = reshape %e {dims=[72, 256]}\n"
+     "  %t: f32[256,72] = transpose %w {perm=[1, 0]}\n"
+     "  %y: f32[m,72] = matmul %x, %t\n"
+     "}\n",
+     0,
+     {1, 14, 15, 29, 130}},
+    {"graph @blocks(%x: f32[m,4480]) -> %y {\n"
+     "  %bytes: u8[40,140,16] = const hash(1)\n"
+     "  %s: f32[40,140,1] = const hash(2)\n"
+     "  %z: u8[40,140,1] = const hash(3)\n"
+     "  %u: u8[40,140,2,16] = unpack %bytes {bits=4}\n"
+     "  %codes: u8[40,140,32] = reshape %u {dims=[40, 140, 32]}\n"
+     "  %c: f32[40,140,32] = cast %codes {dtype=f32}\n"
+     "  %f: f32[40,140,1] = cast %z {dtype=f32}\n"
+     "  %d: f32[40,140,32] = sub %c, %f\n"
+     "  %e: f32[40,140,32] = mul %d, %s\n"
+     "  %w: f32[40,4480] = reshape %e {dims=[40, 4480]}\n"
+     "  %t: f32[4480,40] = transpose %w {perm=[1, 0]}\n"
+     "  %p: f32[m,40] = matmul %x, %t\n"
+     "  %y: f32[m,40] = relu %p\n"
+     "}\n",
+     0,
+     {2, 15, 41}},
+    {"graph @blocks(%x: f32[m,4480]) -> %y {\n"
+     "  %bytes: u8[33,140,16] = const hash(1)\n"
+     "  %s: f32[33,140,1] = const hash(2)\n"
+     "  %z: u8[33,140,1] = const hash(3)\n"
+     "  %u: u8[33,140,2,16] = unpack %bytes {bits=4}\n"
+     "  %codes: u8[33,140,32] = reshape %u {dims=[33, 140, 32]}\n"
+     "  %c: f32[33,140,32] = cast %codes {dtype=f32}\n"
+     "  %f: f32[33,140,1] = cast %z {dtype=f32}\n"
+     "  %d: f32[33,140,32] = sub %c, %f\n"
+     "  %e: f32[33,140,32] = mul %d, %s\n"
+     "  %w: f32[33,4480] = reshape %e {dims=[33, 4480]}\n"
+     "  %t: f32[4480,33] = transpose %w {perm=[1, 0]}\n"
+     "  %y: f32[m,33] = matmul %x, %t\n"
+     "}\n",
+     0,
+     {16}},
     /* down the rows by several vectors side by side, a few left over and a part of one; a long sum by parts */
     {"graph @down(%x: f32[9,700,300], %g: f32[9,300]) -> %y {\n"
      "  %s: f32[9,300] = reduce_sum %x {axes=[1], keepdims=0}\n"
