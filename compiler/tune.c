@@ -285,7 +285,7 @@ static void find_least(const build *b, uint32_t n, uint32_t number, double *time
 static int measure(tuner *t, const dlc_candidate *batch, uint32_t n, measured *found)
 {
     build builds[BUILDS] = {0};
-    double times[BUILDS][MOST_BATCH];
+    double times[BUILDS][MOST_BATCH] = {{0}};
     int is_well = 1;
     for (uint32_t k = 0; k < BUILDS; k++) {
         builds[k].fd = build_batch(t, batch, n, k);
@@ -302,8 +302,8 @@ static int measure(tuner *t, const dlc_candidate *batch, uint32_t n, measured *f
         double one = times[0][i] - times[0][0], other = times[1][i] - times[1][0];
         found->relative[i] = exp((one + other) / BUILDS);
         found->spread[i] = fabs(one - other);
-        found->own_us = exp((times[0][0] + times[1][0]) / BUILDS);
     }
+    found->own_us = exp((times[0][0] + times[1][0]) / BUILDS);
     return is_well;
 }
 

@@ -244,11 +244,20 @@ START_TEST(units_begin_alike)
 }
 END_TEST
 
+/* Each kernel under each body, for vectors of three sizes. */
+static void run_all(const char *const *kernels, size_t nkernels, const char *const *bodies, size_t nbodies)
+{
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        for (uint32_t k = 0; k < nkernels; k++)
+            for (uint32_t b = 0; b < nbodies; b++)
+                runs_under(kernels[k], bodies[b], targets[t]);
+}
+
 /* Windows of neighbours that are written out, of images whose sizes the run brings: whole tiles inside of the image, at its borders, and what is
  * left over. */
 START_TEST(windows_of_any_image)
 {
-    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
     static const char *const kernels[] = {
         "kernel @k<n, m>(x: f32[n,m,16], w: f32[3,3,16]) -> (y: f32[n,m,16]) {\n  axis i=n, j=m, c=16, p=3, q=3\n"
         "  a[i,j,c] = sum(p,q) x[i + p - 1, j + q - 1, c if 1 <= i + p and i + p <= n and 1 <= j + q and j + q <= m] * w[p, q, c] -> y[i, j, c]\n}\n",
@@ -269,17 +278,13 @@ START_TEST(windows_of_any_image)
         "  par i, for j:3, lane c:4, unroll j {\n    unroll p, q {\n      a in reg\n    }\n  }\n",
         "  par j:8, i, lane c:4, unroll j {\n    for p, unroll q {\n      a in reg\n    }\n  }\n",
     };
-    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
-        for (uint32_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
-            for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
-                runs_under(kernels[k], bodies[b], targets[t]);
+    run_all(kernels, sizeof kernels / sizeof *kernels, bodies, sizeof bodies / sizeof *bodies);
 }
 END_TEST
 
 /* Sums of more terms than are added one by one, of points side by side: each point's parts end by themselves. */
 START_TEST(long_sums_side_by_side)
 {
-    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
     static const char *const kernels[] = {
         "kernel @k(x: f32[7,11,16], w: f32[8,3,3,16]) -> (y: f32[7,11,16]) {\n  axis i=7, j=11, c=16, e=8, p=3, q=3\n"
         "  a[i,j,c] = sum(e,p,q) x[i + p - 1, j + q - 1, c // 8 * 8 + e if 1 <= i + p and i + p <= 7 and 1 <= j + q and j + q <= 11]"
@@ -294,10 +299,7 @@ START_TEST(long_sums_side_by_side)
         "  par j:5, i, lane c:4, unroll j {\n    for e, p, unroll q {\n      a in reg\n    }\n  }\n",
         "  par j:2, i, lane c:4, unroll j {\n    unroll e, p, q {\n      a in reg\n    }\n  }\n",
     };
-    for (uint32_t t = 0; t < sizeof targets / sizeof *targets; t++)
-        for (uint32_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
-            for (uint32_t b = 0; b < sizeof bodies / sizeof *bodies; b++)
-                runs_under(kernels[k], bodies[b], targets[t]);
+    run_all(kernels, sizeof kernels / sizeof *kernels, bodies, sizeof bodies / sizeof *bodies);
 }
 END_TEST
 
