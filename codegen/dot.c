@@ -341,14 +341,6 @@ static dlc_val ordered_step(const dot *d, dlc_val rows, dlc_val columns, dlc_val
     return d->operands.is_swapped ? step(d, columns, rows, acc) : step(d, rows, columns, acc);
 }
 
-/* What the next panel has here, a line of the cache at a time. */
-static void fetch_ahead(const dot *d)
-{
-    for (uint32_t v = 0; v < d->nvectors && d->ahead; v++)
-        if (v * d->width * dlc_dtype_bytes(dlc_node_of(d->pool, d->ahead[v])->dtype) % DLC_LINE_BYTES == 0)
-            dlc_nest_fetch(d->nest, d->ahead[v]);
-}
-
 static void multiply_granules(const dot *d)
 {
     dlc_nest *nest = d->nest;
@@ -674,6 +666,7 @@ static void accumulate(dot *d, uint32_t node)
         find_granules(d);
     while (!d->rest && !d->is_dealt && merge_loops(d))
         ;
+    dlc_dot_find_share(d);
     int64_t npoints = written_out(d);
     d->loops.n -= npoints > 1;
     int is_zero = !is_kept_between(d) && start(d, node);
@@ -687,7 +680,7 @@ static void accumulate(dot *d, uint32_t node)
             start_part(d);
     }
     dlc_dot_enter_lanes(d, NULL);
-    fetch_ahead(d);
+    dlc_dot_fetch_ahead(d);
     if (is_by_granules)
         multiply_granules(d);
     else if (npoints > 1)

@@ -20,6 +20,9 @@ typedef struct {
     const dlc_register_axis *rows, *columns; /* rows NULL: one row */
     dlc_expr *a, *b;               /* factors over the reduced axes, by row, by vector */
     dlc_expr *ahead;               /* the columns' factor of the next panel, by vector; NULL: nothing is fetched */
+    dlc_expr share;                /* of the next panel, that this tile asks for: elements behind ahead[0] at the present step */
+    int64_t line;                  /* elements of a line of the cache */
+    uint32_t nlines;               /* that a step goes on by; 0: tiles have no shares */
     dlc_ids loops, extents, lows, wholes; /* over the reduced axes: axis, end, begin, the axis's extent */
     dlc_vec(int64_t) steps;
     uint32_t nouter;               /* loops around a partial sum */
@@ -94,5 +97,10 @@ dlc_dot_tile dlc_dot_at(dlc_nest *nest, uint32_t node);
 int dlc_dot_find_operands(dlc_dot_tile *tile);
 /* Stores the sums, where nothing else takes them. */
 void dlc_dot_keep(const dlc_dot_tile *tile, uint32_t node);
+
+/* codegen/ahead.c: what is asked for while a tile is multiplied. find_share once the loops are found, where they are about to be opened;
+ * fetch_ahead at each step of the innermost. */
+void dlc_dot_find_share(dlc_dot_tile *d);
+void dlc_dot_fetch_ahead(const dlc_dot_tile *d);
 
 #endif

@@ -247,7 +247,7 @@ struct dlc_nest {
     uint32_t unit;          /* pseudo-axis: the unit's number */
     dlc_expr *firsts;       /* by node: the first point of the tile that the loop has open */
     uint32_t vector;        /* of a register tile whose elements are visited: the one of its row */
-    dlc_expr *numbers;      /* by node that cuts rows: that tile's number, from 0 in each of its loops */
+    dlc_expr *numbers;      /* by node, of plain loops and those that cut rows: the open tile's number, from 0 in each of its loops */
     uint32_t *tallest;      /* by node that cuts rows: how many its tallest tile has, or 0: the run knows */
     struct dlc_late *late;  /* what is stored a unit later (codegen/late.c), or NULL: nothing is */
 };
@@ -321,6 +321,7 @@ dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard);
 
 /* Fetches what the load reads, of memory of which nothing but axes says where: else nothing is done. */
 void dlc_nest_fetch(dlc_nest *nest, dlc_expr load);
+void dlc_nest_fetch_behind(dlc_nest *nest, dlc_expr load, dlc_expr distance); /* so many elements behind the load's */
 
 /* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);

@@ -294,6 +294,7 @@ static void walk_plain(dlc_nest *nest, uint32_t n)
         open_tile(nest, n, axis_expr(nest, axis), &s);
     else
         nest->tiles[node->axis] = (dlc_tile){0};
+    nest->numbers[n] = dlc_floordiv(nest->kernel->pool, dlc_sub(nest->kernel->pool, axis_expr(nest, axis), s.lo), i64(nest, node->tile));
     dlc_walk_children(nest, n);
     nest->tiles[node->axis] = before;
     if (!is_par(nest, n))

@@ -59,4 +59,35 @@ static inline void expect_refused(const char *kernel, const char *target, int th
     dlc_arena_destroy(arena);
 }
 
+/* The kernel's code, as LLVM's text. */
+static inline char *code_of(const char *kernel, const char *target, const char *tree, dlc_arena *arena)
+{
+    char path[] = "/tmp/dlc_code_XXXXXX", *code = NULL;
+    size_t size = 0;
+    dlc_diag diag;
+    dlc_str text = {0};
+    dlc_model *model;
+    scheduled one = {.kernel = kernel_of(kernel, arena)};
+    dlc_schedule *schedule = NULL;
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    dlc_diag_init(&diag, arena);
+    ck_assert_int_eq(dlc_schedule_parse(schedule_text(target, 0, tree, arena), one.kernel, NULL, arena, &diag, &schedule), DLC_OK);
+    one.schedule = schedule;
+    scheduled_module(&one, 1, target, &text);
+    dlc_options options = {.target = target, .jobs = 1, .size_bytes = sizeof options};
+    ck_assert_int_eq(dlc_model_open_bytes(dlc_str_text(&text), text.n, "case", &options, &model), DLC_OK);
+    ck_assert_int_eq(dlc_model_write(model, "ll", path, "case"), DLC_OK);
+    dlc_model_close(model);
+    FILE *file = fopen(path, "r");
+    ck_assert(file && getdelim(&code, &size, 0, file) > 0);
+    fclose(file);
+    close(fd);
+    unlink(path);
+    dlc_str_deinit(&text);
+    char *result = dlc_arena_strdup(arena, code);
+    free(code);
+    return result;
+}
+
 #endif
