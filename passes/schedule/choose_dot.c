@@ -565,32 +565,34 @@ static int64_t points_at_once(const dot *d)
     return points;
 }
 
-static int goes_by_blocks_of_k(const dot *d)
+static int goes_by_copied_blocks(const dot *d)
 {
     double bytes = (double)d->n * d->depth * dlc_dtype_bytes(d->stage->dtype[0]);
     return d->copy_b && !d->copy_a && d->m > 1 && dlc_dot_is_computed(d) && bytes > d->c->target->scratch_bytes / 2 &&
            points_at_once(d) < d->c->extent[d->order.data[0]];
 }
 
-static void build_by_blocks_of_k(dot *d)
+static void build_by_blocks_of_k(dot *d, int64_t points)
 {
     dlc_schedule *schedule = d->c->schedule;
-    uint32_t n = d->form.batch.n, copy = dlc_dot_add_copy_b(d), k = d->order.data[0];
-    double blocks = dlc_dot_expects_rows(d) ? ceil(d->rows / (double)(TILES * d->m)) : 0;
-    d->block = d->n;
-    d->row_block = blocks > 0 ? dlc_dot_round_to(ceil(d->rows / blocks), d->m) : TILES * d->m;
+    uint32_t n = d->form.batch.n, copy = d->copy_b ? dlc_dot_add_copy_b(d) : DLC_NO_STAGE, has_panels = d->block > d->n;
     d->rows_axis = dlc_schedule_flatten(schedule, &d->form.m);
     d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
     for (uint32_t i = 0; i < n; i++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
     dlc_schedule_open(schedule, DLC_LOOP_PAR, d->columns_axis, d->block);
     dlc_schedule_open(schedule, DLC_LOOP_PAR, d->rows_axis, d->row_block);
-    dlc_schedule_open(schedule, DLC_LOOP_FOR, k, points_at_once(d));
-    dlc_dot_build_copy_b(d, copy);
+    dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[0], points);
+    if (d->copy_b)
+        dlc_dot_build_copy_b(d, copy);
+    if (has_panels)
+        dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
     dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, d->m);
     dlc_schedule_dot(schedule, d->s, d->row, d->rows_axis, d->columns_axis, &d->order, DLC_PLACE_SCRATCH);
     dlc_choose_parts(d->c);
-    dlc_schedule_close(schedule, 2);
+    if (!d->copy_b)
+        dlc_choose_ahead(d->c);
+    dlc_schedule_close(schedule, 2 + has_panels);
     if (d->c->nstages > 1) {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, 1);
         dlc_schedule_open_lane(schedule, d->columns_axis, d->width, 1);
@@ -598,6 +600,15 @@ static void build_by_blocks_of_k(dot *d)
         dlc_schedule_close(schedule, 2);
     }
     dlc_schedule_close(schedule, n + 2);
+}
+
+/* For a panel of computed columns as many rows as make that little. */
+static void build_by_copied_blocks(dot *d)
+{
+    double blocks = dlc_dot_expects_rows(d) ? ceil(d->rows / (double)(TILES * d->m)) : 0;
+    d->block = d->n;
+    d->row_block = blocks > 0 ? dlc_dot_round_to(ceil(d->rows / blocks), d->m) : TILES * d->m;
+    build_by_blocks_of_k(d, points_at_once(d));
 }
 
 /* --- all of K --- */
@@ -769,7 +780,7 @@ int dlc_choose_dot(dlc_chooser *c)
     if (!begin(&d))
         return 0;
     int is_tile = dlc_dots[d.row].family == DLC_FAMILY_TILE;
-    int64_t nv = 0;
+    int64_t nv = 0, points;
     if (is_tile)
         choose_registers(&d, &nv);
     else
@@ -801,8 +812,10 @@ int dlc_choose_dot(dlc_chooser *c)
         build_by_blocks(&d);
     else if (goes_along_rows(&d))
         build_along_rows(&d);
-    else if (goes_by_blocks_of_k(&d))
-        build_by_blocks_of_k(&d);
+    else if (goes_by_copied_blocks(&d))
+        build_by_copied_blocks(&d);
+    else if ((points = dlc_dot_points_of_rows(&d)) > 0)
+        build_by_blocks_of_k(&d, points);
     else
         build(&d, dlc_dot_choose_order(&d));
     return 1;

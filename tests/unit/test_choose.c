@@ -562,6 +562,48 @@ START_TEST(streams_follow_the_machine)
 }
 END_TEST
 
+/* Rows that L2 does not hold go by blocks of K where L3 is slow beside the products. */
+START_TEST(long_rows_follow_the_machine)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[197,3072], w: f32[3072,768]@const, b: f32[768]@const) -> (y: f32[197,768]) {\n"
+                                      "  axis i=197, j=768, k=3072\n  s[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = s + b[j]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *other.machine;
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail, *text;
+    machine.cycles_per_us = 2680;
+    other.machine = &machine;
+    other.l2_bytes = 2 << 20;
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        machine.l3_bytes_per_us = is_slow ? 20000 : 200000;
+        text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+        ck_assert_msg(!strstr(text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2") == !is_slow, "%s", text);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* Weights that L2 does not hold come by once for all rows, which are copied together, and not for each tile of them. */
+START_TEST(copied_rows_share_far_columns)
+{
+    static const char kernel_text[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+                                      "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if ow + kw < 8 and "
+                                      "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4+vnni");
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail, *text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    ck_assert_msg(strstr(text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd") != NULL, "%s", text);
+    other.l2_bytes = 8 << 20;
+    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Rows whose number is not known go by few: an input of 128 is work for four threads. */
 START_TEST(unknown_rows_go_by_few)
 {
@@ -724,6 +766,8 @@ int main(void)
     tcase_add_loop_test(tcase, schedules_fit_the_target, 0, sizeof schedules / sizeof *schedules);
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
+    tcase_add_test(tcase, copied_rows_share_far_columns);
+    tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_results);
     tcase_add_test(tcase, streams_follow_the_machine);
