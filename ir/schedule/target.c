@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "dlc/cpu.h"
 
@@ -181,12 +184,35 @@ uint32_t dlc_host_threads(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
+int dlc_host_is(const char *vendor, unsigned family, const unsigned *models)
+{
+#if defined(__x86_64__)
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (!__get_cpuid(0, &eax, &ebx, &ecx, &edx))
+        return 0;
+    const unsigned name[] = {ebx, edx, ecx};
+    if (strlen(vendor) != sizeof name || memcmp(name, vendor, sizeof name) != 0 || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
+        return 0;
+    unsigned base = eax >> 8 & 0xf, model = (eax >> 4 & 0xf) | (eax >> 16 & 0xf) << 4; /* of families 6 and 15: the only ones with vectors */
+    if ((base == 0xf ? base + (eax >> 20 & 0xff) : base) != family)
+        return 0;
+    int is_any = !*models;
+    while (*models && *models != model)
+        models++;
+    return is_any || *models;
+#else
+    (void)vendor, (void)family, (void)models;
+    return 0;
+#endif
+}
+
 /* What is known of the host's kind beyond its row. */
 static void take_host(const char *base, dlc_machine *machine)
 {
-#if defined(__x86_64__)
-#define DLC_HOST(family, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, step, ops, side_by_side)\
-    if (__builtin_cpu_is(family) && !strcmp(base, row)) {                                          \
+#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, again, step, ops, side_by_side, ...)\
+    if (dlc_host_is(vendor, family, models) && !strcmp(base, row)) {                               \
+        const double peaks[DLC_NFACTS] = {__VA_ARGS__};                                            \
+        memcpy(machine->ops_per_us, peaks, sizeof peaks);                                          \
         machine->cycles_per_us = cycles;                                                           \
         machine->l1_bytes_per_us = l1;                                                             \
         machine->near_bytes_per_us = l2;                                                           \
@@ -194,10 +220,11 @@ static void take_host(const char *base, dlc_machine *machine)
         machine->far_bytes_per_us = memory;                                                        \
         machine->sum_latency = latency;                                                            \
         machine->element_loads = loads;                                                            \
-        machine->spread_cycles = spread;                                                            \
+        machine->spread_cycles = spread;                                                           \
         machine->tile_cycles = tile;                                                               \
         machine->burst_cycles = burst;                                                             \
         machine->row_cycles = rows;                                                                \
+        machine->again_bytes = again;                                                              \
         machine->step_bytes = step;                                                                \
         machine->lane_ops = ops;                                                                   \
         machine->streams = side_by_side;                                                           \
@@ -205,9 +232,6 @@ static void take_host(const char *base, dlc_machine *machine)
     }
 #include "ir/schedule/hosts.def"
 #undef DLC_HOST
-#else
-    (void)base, (void)machine;
-#endif
 }
 
 static void find_native(void)

@@ -66,6 +66,11 @@ uint64_t dlc_target_features(uint32_t facts);
 uint32_t dlc_target_l1_ways(const dlc_target *target);
 /* Bytes of the L3 that the host's first processor reaches; 0: none is known. */
 uint32_t dlc_host_l3_bytes(void);
+/* The host's processor is of this vendor (of CPUID), family and one of these models, as /proc/cpuinfo numbers them; models end with 0: none
+ * before it means all. */
+int dlc_host_is(const char *vendor, unsigned family, const unsigned *models);
+#define DLC_MODELS(...) (const unsigned[]){__VA_ARGS__, 0}
+#define DLC_ANY_MODEL (const unsigned[]){0}
 uint32_t dlc_host_threads(void); /* that may run at the same time, as far as this process may use them */
 /* `base` on a machine that was measured. One for each base and machine: targets are compared by address. */
 const dlc_target *dlc_target_on(const dlc_target *base, const dlc_machine *machine);

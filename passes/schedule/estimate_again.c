@@ -12,7 +12,7 @@
 #include <math.h>
 
 enum {
-    INNER_BYTES = 40, /* a cycle, from L2 */
+    INNER_BYTES = 40, /* a cycle, from L2, where nothing else was found */
     OUTER_BYTES = 10  /* a cycle, from beyond */
 };
 #define HIDING 4.0       /* of what tile registers wait for; */
@@ -117,7 +117,7 @@ static double rate_of(const dlc_target *target, double bytes)
 {
     const dlc_machine *machine = target->machine;
     if (bytes <= target->l2_bytes * STAYS)
-        return INNER_BYTES;
+        return machine->again_bytes > 0 ? machine->again_bytes : INNER_BYTES;
     return machine->l3_bytes_per_us > 0 ? machine->l3_bytes_per_us / machine->cycles_per_us : OUTER_BYTES;
 }
 
