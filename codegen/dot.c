@@ -45,8 +45,7 @@ dot dlc_dot_at(dlc_nest *nest, uint32_t node)
 
 /* --- factors --- */
 
-/* The factor at the columns' vectors from number `first` on. */
-static dlc_expr *factors_at_columns(const dot *d, dlc_expr factor, uint32_t first)
+dlc_expr *dlc_dot_factors_at_columns(const dot *d, dlc_expr factor, uint32_t first)
 {
     dlc_expr *factors = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
     for (uint32_t v = 0; v < d->nvectors; v++) {
@@ -65,15 +64,7 @@ static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a
         (*a)[r] = dlc_nest_here(d->nest, left);
     }
     dlc_dot_leave_point(d);
-    *b = factors_at_columns(d, right, 0);
-}
-
-/* What the factor reads at the next panel, before it is widened. */
-static dlc_expr *factors_ahead(const dot *d, dlc_expr right)
-{
-    while (dlc_node_of(d->pool, right)->op == DLC_EXPR_CAST)
-        right = dlc_arg(d->pool, right, 0);
-    return factors_at_columns(d, right, d->nvectors);
+    *b = dlc_dot_factors_at_columns(d, right, 0);
 }
 
 static int is_filled(const dot *d, dlc_expr factor)
@@ -119,7 +110,7 @@ static void find_factors(dot *d)
     if (d->is_dealt && rows && rows->end && !is_filled(d, d->left))
         d->rows = clamped_rows(d);
     factors_of(d, d->left, d->right, &d->a, &d->b);
-    d->ahead = d->leaf->ahead ? factors_ahead(d, d->right) : NULL;
+    d->ahead = d->leaf->ahead ? dlc_dot_factors_ahead(d, d->right) : NULL;
     d->rows = rows;
 }
 
@@ -278,7 +269,7 @@ static void find_granules(dot *d)
     d->points_a = d->a;
     d->points_b = d->b;
     factors_of(d, d->operands.rows, d->operands.columns, &d->a, &d->b);
-    d->ahead = d->leaf->ahead ? factors_ahead(d, d->operands.columns) : NULL;
+    d->ahead = d->leaf->ahead ? dlc_dot_factors_ahead(d, d->operands.columns) : NULL;
     with[axis] = dlc_add(d->pool, dlc_muli(d->pool, dlc_dot_axis(d, number), granule), dlc_dot_axis(d, within));
     int found = has_granules(d, with, within);
     assert(found);

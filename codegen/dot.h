@@ -98,8 +98,12 @@ int dlc_dot_find_operands(dlc_dot_tile *tile);
 /* Stores the sums, where nothing else takes them. */
 void dlc_dot_keep(const dlc_dot_tile *tile, uint32_t node);
 
-/* codegen/ahead.c: what is asked for while a tile is multiplied. find_share once the loops are found, where they are about to be opened;
+/* The factor at the columns' vectors from number `first` on, by vector. */
+dlc_expr *dlc_dot_factors_at_columns(const dlc_dot_tile *d, dlc_expr factor, uint32_t first);
+
+/* codegen/ahead.c: what is asked for while a tile is multiplied: what the factor reads at the next panel, by vector. find_share once the loops are found, where they are about to be opened;
  * fetch_ahead at each step of the innermost. */
+dlc_expr *dlc_dot_factors_ahead(const dlc_dot_tile *d, dlc_expr factor);
 void dlc_dot_find_share(dlc_dot_tile *d);
 void dlc_dot_fetch_ahead(const dlc_dot_tile *d);
 

@@ -575,20 +575,29 @@ static int goes_by_copied_blocks(const dot *d)
 static void build_by_blocks_of_k(dot *d, int64_t points)
 {
     dlc_schedule *schedule = d->c->schedule;
-    uint32_t n = d->form.batch.n, copy = d->copy_b ? dlc_dot_add_copy_b(d) : DLC_NO_STAGE, has_panels = d->block > d->n;
+    uint32_t n = d->form.batch.n, has_panels = d->block > d->n;
+    uint32_t copy_a = d->copy_a ? dlc_dot_add_copy_a(d) : DLC_NO_STAGE, copy_b = d->copy_b ? dlc_dot_add_copy_b(d) : DLC_NO_STAGE;
+    dlc_ids inside = d->order;
+    if (points == 1) /* the block leaves nothing of its axis */
+        inside.data++, inside.n--;
     d->rows_axis = dlc_schedule_flatten(schedule, &d->form.m);
     d->columns_axis = dlc_schedule_flatten(schedule, &d->form.n);
     for (uint32_t i = 0; i < n; i++)
         dlc_schedule_open(schedule, DLC_LOOP_PAR, d->form.batch.data[i], 1);
+    if (d->copy_a) /* for all columns of a thread */
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, d->rows_axis, d->row_block);
     dlc_schedule_open(schedule, DLC_LOOP_PAR, d->columns_axis, d->block);
-    dlc_schedule_open(schedule, DLC_LOOP_PAR, d->rows_axis, d->row_block);
+    if (!d->copy_a)
+        dlc_schedule_open(schedule, DLC_LOOP_PAR, d->rows_axis, d->row_block);
+    if (d->copy_a)
+        dlc_dot_build_copy_a(d, copy_a);
     dlc_schedule_open(schedule, DLC_LOOP_FOR, d->order.data[0], points);
     if (d->copy_b)
-        dlc_dot_build_copy_b(d, copy);
+        dlc_dot_build_copy_b(d, copy_b);
     if (has_panels)
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->columns_axis, d->n);
     dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, d->m);
-    dlc_schedule_dot(schedule, d->s, d->row, d->rows_axis, d->columns_axis, &d->order, DLC_PLACE_SCRATCH);
+    dlc_schedule_dot(schedule, d->s, d->row, d->rows_axis, d->columns_axis, &inside, DLC_PLACE_SCRATCH);
     dlc_choose_parts(d->c);
     if (!d->copy_b)
         dlc_choose_ahead(d->c);
@@ -814,7 +823,7 @@ int dlc_choose_dot(dlc_chooser *c)
         build_along_rows(&d);
     else if (goes_by_copied_blocks(&d))
         build_by_copied_blocks(&d);
-    else if ((points = dlc_dot_points_of_rows(&d)) > 0)
+    else if ((points = dlc_dot_points_of_rows(&d)) > 0 || (points = dlc_dot_points_of_copies(&d)) > 0)
         build_by_blocks_of_k(&d, points);
     else
         build(&d, dlc_dot_choose_order(&d));

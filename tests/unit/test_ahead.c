@@ -39,6 +39,18 @@ START_TEST(tiles_ask_for_shares)
 }
 END_TEST
 
+/* Panels of the same columns follow each other: a batch's next one is what tiles share, and not the next columns'. */
+START_TEST(batches_inside_of_columns_come_next)
+{
+    static const char kernel[] = "kernel @k(a: f32[4,40,64], b: f32[4,64,192]) -> (y: f32[4,40,192]) {\n  axis p=4, i=40, j=192, k=64\n"
+                                 "  t[p,i,j] = sum(k) a[p, i, k] * b[p, k, j] -> y[p, i, j]\n}\n";
+    static const char tree[] = "  copy columns = t.b [p, j/32, k, j%32]\n  for p, j:32, k, lane j:16 x 2 {\n    columns in scratch\n  }\n"
+                               "  for j:32, p, i:14 {\n    t = dot fma i x j over [k] ahead 1 via L2\n  }\n";
+    ck_assert_int_eq(asks_for(kernel, tree), 2); /* tiles of 14 and of 13 rows: one each */
+    expect_right(kernel, "x86-64-v4", 0, tree);
+}
+END_TEST
+
 START_TEST(shares_of_a_number_that_a_run_knows)
 {
     static const char kernel[] = PRODUCT("n", "64"), tree[] = PANELS("j:32, i:14", "k");
@@ -64,6 +76,7 @@ int main(void)
     TCase *tests = tcase_create("ahead");
     tcase_add_test(tests, one_tile_asks_for_all);
     tcase_add_test(tests, tiles_ask_for_shares);
+    tcase_add_test(tests, batches_inside_of_columns_come_next);
     tcase_add_test(tests, shares_of_a_number_that_a_run_knows);
     tcase_add_test(tests, what_is_asked_for_changes_nothing);
     suite_add_tcase(suite, tests);

@@ -604,6 +604,24 @@ START_TEST(copied_rows_share_far_columns)
 }
 END_TEST
 
+/* And where L2 does not hold all copied rows beside a panel of theirs, a tap of the outermost axis after the other. */
+START_TEST(long_copied_rows_go_by_taps)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[7,7,512], w: f32[512,512,3,3]@const) -> (y: f32[7,7,512]) {\n  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+                                      "  s[oc,oh,ow] = sum(ic,kh,kw) w[oc, ic, kh, kw] * x[oh + kh - 1, ow + kw - 1, ic if ow + kw < 8 and "
+                                      "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8] -> y[oh, ow, oc]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail, *text;
+    other.l2_bytes = 2 << 20;
+    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2") != NULL, "%s", text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Rows whose number is not known go by few: an input of 128 is work for four threads. */
 START_TEST(unknown_rows_go_by_few)
 {
@@ -767,6 +785,7 @@ int main(void)
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
+    tcase_add_test(tcase, long_copied_rows_go_by_taps);
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_results);
