@@ -1,12 +1,12 @@
 /*
  * What a register tile asks for while it multiplies: the next panel of its columns' factor, which is the next columns' or, where all rows go
- * through several panels of the same columns one after the other, as for the points of Winograd's tiles, the one behind (1.2 of the speed for
- * resnet50's layers at 14x14, 1.3 at 7x7). Weights come from beyond L2, and the first
- * tile of rows that meets a panel would wait for all of it. Where several tiles of rows meet a panel one after the other, each asks for
- * its share of the next one, so that memory has the time of all of them to bring it (Emerald Rapids, one thread, 197 x 768 by 3072 of f32
- * from memory: 149 GFLOP/s where the first asks for all, 171 by shares, 142 where nothing is asked for). What lies behind each other in
- * memory is asked for in that order, whichever point of the sum is being multiplied: a step goes on by a part of a line, and asks for
- * most lines several times, which costs less than to count.
+ * through several panels of the same columns, as for the points of Winograd's tiles, the next point's (resnet50's layers at 14x14 .83 of the
+ * time, at 7x7 .78); behind the last of these nobody asks. Weights come from beyond L2, and the first tile of rows that meets a panel would
+ * wait for all of it. Where several tiles of rows meet a panel, one after the other or dealt to threads, each asks for its share of the next
+ * one, so that memory has the time of all of them to bring it (Emerald Rapids, one thread, 197 x 768 by 3072 of f32 from memory: 149 GFLOP/s
+ * where the first asks for all, 171 by shares, 142 where nothing is asked for). What lies behind each other in memory is asked for in that
+ * order, whichever point of the sum is being multiplied: a step goes on by a part of a line, and asks for most lines several times, which
+ * costs less than to count.
  */
 #include "codegen/dot.h"
 
@@ -15,23 +15,19 @@ static const dlc_schedule_node *node_of(const dlc_dot_tile *d, uint32_t n)
     return &d->nest->schedule->nodes.data[n];
 }
 
-/* Iterations of loop n; 0: they depend. */
+/* Iterations of loop n, the most where they depend. */
 static dlc_expr turns_of(const dlc_dot_tile *d, uint32_t n)
 {
-    const dlc_schedule *schedule = d->nest->schedule;
-    int64_t points = dlc_schedule_most_points(schedule, n), tile = node_of(d, n)->tile;
-    if (points >= 0)
-        return dlc_expr_i64(d->pool, (points + tile - 1) / tile);
-    if (dlc_schedule_loop_over(schedule, dlc_schedule_parent(schedule, n), node_of(d, n)->axis) != DLC_ROOT_NODE)
-        return 0;
-    return dlc_loop_count(d->nest->kernel, node_of(d, n)->axis, tile);
+    int64_t points = dlc_schedule_most_points(d->nest->schedule, n), tile = node_of(d, n)->tile;
+    return points < 0 ? dlc_loop_count(d->nest->kernel, node_of(d, n)->axis, tile) : dlc_expr_i64(d->pool, (points + tile - 1) / tile);
 }
 
 /* The loop that takes all tiles of rows to another panel of the same columns, as of Winograd's points; DLC_ROOT_NODE: there is none. */
 static uint32_t loop_of_panels(const dlc_dot_tile *d, dlc_expr right)
 {
     const dlc_schedule *schedule = d->nest->schedule;
-    uint32_t leaf = (uint32_t)(d->leaf - schedule->nodes.data), columns = dlc_schedule_columns(schedule, leaf), rows = dlc_schedule_rows(schedule, leaf);
+    uint32_t leaf = (uint32_t)(d->leaf - schedule->nodes.data), columns = dlc_schedule_columns(schedule, leaf);
+    uint32_t rows = dlc_schedule_rows(schedule, leaf);
     if (columns == DLC_ROOT_NODE || rows == DLC_ROOT_NODE || !dlc_schedule_is_inside(schedule, rows, columns))
         return DLC_ROOT_NODE;
     for (uint32_t n = dlc_schedule_parent(schedule, rows); n != columns; n = dlc_schedule_parent(schedule, n))
@@ -64,21 +60,12 @@ static dlc_expr tiles_of_panel(const dlc_dot_tile *d, dlc_expr *number)
     if (columns == DLC_ROOT_NODE || !dlc_schedule_is_inside(schedule, leaf, columns))
         return all;
     for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != columns; n = dlc_schedule_parent(schedule, n)) {
-        dlc_expr turns = dlc_expr_uses_axis(d->pool, d->right, node_of(d, n)->axis) ? 0 : turns_of(d, n);
-        if (!turns || !d->nest->numbers[n])
+        if (!d->nest->numbers[n] || dlc_expr_uses_axis(d->pool, d->right, node_of(d, n)->axis))
             break;
         *number = dlc_add(d->pool, *number, dlc_mul(d->pool, d->nest->numbers[n], all));
-        all = dlc_mul(d->pool, all, turns);
+        all = dlc_mul(d->pool, all, turns_of(d, n));
     }
     return dlc_dot_simplified(d, all);
-}
-
-/* Points of loop i, the most where it depends; -1: only a run knows. */
-static int64_t points_of(const dlc_dot_tile *d, uint32_t i)
-{
-    int64_t points;
-    dlc_expr own = dlc_dot_simplified(d, dlc_sub(d->pool, d->extents.data[i], d->lows.data[i])), whole = dlc_dot_simplified(d, d->wholes.data[i]);
-    return dlc_expr_is_int(d->pool, own, &points) || dlc_expr_is_int(d->pool, whole, &points) ? points : -1;
 }
 
 /* The number of the present step among those of the panel, by `stride` elements each, and how many these are; 0: they do not lie so. */
@@ -87,7 +74,7 @@ static int64_t steps_of_panel(const dlc_dot_tile *d, int64_t stride, dlc_expr *n
     int64_t last = 0;
     *number = dlc_expr_i64(d->pool, 0);
     for (uint32_t i = 0; i < d->loops.n; i++) {
-        int64_t own = dlc_nest_stride(d->nest, d->ahead[0], d->loops.data[i]), points = points_of(d, i);
+        int64_t own = dlc_nest_stride(d->nest, d->ahead[0], d->loops.data[i]), points = d->mosts.data[i];
         dlc_expr point = dlc_sub(d->pool, dlc_dot_axis(d, d->loops.data[i]), d->lows.data[i]);
         if (own < 0 || own % stride || points < 1)
             return 0;
@@ -109,16 +96,18 @@ void dlc_dot_find_share(dlc_dot_tile *d)
     dlc_expr tile, step, one = dlc_expr_i64(pool, 1), all = d->ahead && d->loops.n ? tiles_of_panel(d, &tile) : one;
     if (all == one)
         return;
-    int64_t stride = dlc_nest_stride(d->nest, d->ahead[0], d->loops.data[d->loops.n - 1]), elements;
-    int64_t bytes = (int64_t)d->nvectors * d->width * dlc_dtype_bytes(dlc_node_of(pool, d->ahead[0])->dtype);
-    int64_t steps = stride > 0 && bytes % stride == 0 ? steps_of_panel(d, stride, &step) : 0;
+    const dlc_expr_node *load = dlc_node_of(pool, d->ahead[0]);
+    int64_t bytes = dlc_dtype_bytes(load->dtype), element = load->flags & DLC_LOAD_GRANULE ? bytes / d->row->granule : bytes, elements;
+    int64_t stride = dlc_nest_stride(d->nest, d->ahead[0], d->loops.data[d->loops.n - 1]);
+    int is_dense = stride > 0 && stride * element == d->nvectors * d->width * bytes; /* steps of the tile are the panel */
+    int64_t steps = is_dense && element <= DLC_LINE_BYTES ? steps_of_panel(d, stride, &step) : 0;
     if (!steps)
         return;
-    /* elements a step; more tiles than they are ask for the last ones again */
+    /* elements a step; more tiles than they are ask for the last ones again, and where only the run knows how many, steps have lines for all */
     dlc_expr share = part_of(d, stride, dlc_max(pool, all, one)), last = dlc_addi(pool, part_of(d, stride, share), -1);
     dlc_expr first = dlc_muli(pool, dlc_min(pool, tile, last), steps);
     d->share = dlc_sub(pool, dlc_mul(pool, dlc_add(pool, first, step), share), dlc_muli(pool, step, stride));
-    d->line = DLC_LINE_BYTES * stride / bytes;
+    d->line = DLC_LINE_BYTES / element;
     d->nlines = (uint32_t)(((dlc_expr_is_int(pool, share, &elements) ? elements : stride) + d->line - 1) / d->line);
 }
 

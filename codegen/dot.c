@@ -114,13 +114,14 @@ static void find_factors(dot *d)
     d->rows = rows;
 }
 
-static void add_loop(dot *d, uint32_t axis, dlc_expr low, dlc_expr end, dlc_expr whole, int64_t step)
+static void add_loop(dot *d, uint32_t axis, dlc_expr low, dlc_expr end, dlc_expr whole, int64_t step, int64_t most)
 {
     dlc_vec_push(d->nest->arena, &d->loops, axis);
     dlc_vec_push(d->nest->arena, &d->lows, low);
     dlc_vec_push(d->nest->arena, &d->extents, end);
     dlc_vec_push(d->nest->arena, &d->wholes, whole);
     dlc_vec_push(d->nest->arena, &d->steps, step);
+    dlc_vec_push(d->nest->arena, &d->mosts, most);
 }
 
 static void substitute_factors(dot *d, const dlc_expr *with, uint32_t naxes)
@@ -135,13 +136,13 @@ static void substitute_factors(dot *d, const dlc_expr *with, uint32_t naxes)
 }
 
 /* The loop over an axis with whose tiles partial sums begin; in it one that counts within the tile. */
-static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end)
+static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end, int64_t most)
 {
     dlc_nest *nest = d->nest;
     dlc_expr whole = nest->kernel->axes.data[axis].extent, part = dlc_expr_i64(d->pool, d->leaf->part);
     int is_stepped = dlc_expr_multiple(d->pool, dlc_dot_simplified(d, low), &nest->ranges) % d->leaf->part == 0;
     uint32_t first = d->leaf->part == 1 ? axis : dlc_nest_stepped_axis(nest, whole, is_stepped ? d->leaf->part : 1);
-    add_loop(d, first, low, end, whole, d->leaf->part);
+    add_loop(d, first, low, end, whole, d->leaf->part, most);
     d->nouter = d->loops.n;
     if (first == axis)
         return;
@@ -149,9 +150,19 @@ static void add_cut_loops(dot *d, uint32_t axis, dlc_expr low, dlc_expr end)
     uint32_t within = dlc_nest_axis(nest, part);
     int is_whole = dlc_expr_multiple(d->pool, dlc_dot_simplified(d, dlc_sub(d->pool, end, low)), &nest->ranges) % d->leaf->part == 0;
     dlc_expr rest = dlc_sub(d->pool, end, dlc_dot_axis(d, first));
-    add_loop(d, within, dlc_expr_i64(d->pool, 0), is_whole ? part : dlc_min(d->pool, part, rest), part, 1);
+    add_loop(d, within, dlc_expr_i64(d->pool, 0), is_whole ? part : dlc_min(d->pool, part, rest), part, 1, d->leaf->part);
     with[axis] = dlc_add(d->pool, dlc_dot_axis(d, first), dlc_dot_axis(d, within));
     substitute_factors(d, with, nest->axes.n);
+}
+
+/* Points of a reduced axis that the loops around leave to the tile. */
+static int64_t most_points(const dot *d, uint32_t axis)
+{
+    uint32_t loop = dlc_schedule_loop_over(d->nest->schedule, (uint32_t)(d->leaf - d->nest->schedule->nodes.data), axis);
+    int64_t extent;
+    if (d->nest->tiles[axis].last && loop != DLC_ROOT_NODE)
+        return d->nest->schedule->nodes.data[loop].tile;
+    return dlc_expr_is_int(d->pool, d->nest->kernel->axes.data[axis].extent, &extent) ? extent : -1;
 }
 
 static void find_loops(dot *d)
@@ -161,10 +172,11 @@ static void find_loops(dot *d)
         uint32_t axis = d->leaf->over.data[i];
         const dlc_tile *tile = &nest->tiles[axis];
         dlc_expr whole = nest->kernel->axes.data[axis].extent, low = tile->last ? tile->first : dlc_expr_i64(d->pool, 0);
+        int64_t most = most_points(d, axis);
         if (d->leaf->part && d->leaf->cut == axis)
-            add_cut_loops(d, axis, low, tile->last ? tile->last : whole);
+            add_cut_loops(d, axis, low, tile->last ? tile->last : whole, most);
         else
-            add_loop(d, axis, low, tile->last ? tile->last : whole, whole, 1);
+            add_loop(d, axis, low, tile->last ? tile->last : whole, whole, 1, most);
     }
 }
 
@@ -186,7 +198,7 @@ static void find_dealt_loops(dot *d)
             size = dlc_dot_simplified(d, dlc_sub(d->pool, tile->last, tile->first));
         uint32_t step = dlc_nest_axis(nest, size);
         with[axis] = dlc_add(d->pool, first, dlc_dot_axis(d, step));
-        add_loop(d, step, dlc_expr_i64(d->pool, 0), size, size, 1);
+        add_loop(d, step, dlc_expr_i64(d->pool, 0), size, size, 1, -1);
     }
     substitute_factors(d, with, naxes);
 }
@@ -227,6 +239,7 @@ static int merge_loops(dot *d)
     d->loops.data[n - 2] = merged;
     d->extents.data[n - 2] = dlc_mul(d->pool, d->extents.data[n - 2], inner);
     d->wholes.data[n - 2] = whole;
+    d->mosts.data[n - 2] = d->mosts.data[n - 2] < 0 || d->mosts.data[n - 1] < 0 ? -1 : d->mosts.data[n - 2] * d->mosts.data[n - 1];
     d->loops.n = n - 1;
     return 1;
 }
@@ -289,6 +302,7 @@ static void find_granules(dot *d)
     d->lows.data[last] = dlc_floordiv(d->pool, d->lows.data[last], by);
     d->extents.data[last] = dlc_floordiv(d->pool, end, by);
     d->wholes.data[last] = dlc_floordiv(d->pool, d->wholes.data[last], by);
+    d->mosts.data[last] = d->mosts.data[last] < 0 ? -1 : (d->mosts.data[last] + granule - 1) / granule;
 }
 
 static dlc_val word(const dot *d, uint32_t bits)

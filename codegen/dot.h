@@ -1,4 +1,5 @@
-/* Between dot.c, which multiplies, and dot_elements.c, which takes the sums: a register tile of a contraction while it is emitted. */
+/* Between dot.c, which multiplies, ahead.c, which asks for what comes next, and dot_elements.c, which takes the sums: a register tile of a
+ * contraction while it is emitted. */
 #ifndef DLC_CODEGEN_DOT_H
 #define DLC_CODEGEN_DOT_H
 
@@ -24,7 +25,7 @@ typedef struct {
     int64_t line;                  /* elements of a line of the cache */
     uint32_t nlines;               /* that a step goes on by; 0: tiles have no shares */
     dlc_ids loops, extents, lows, wholes; /* over the reduced axes: axis, end, begin, the axis's extent */
-    dlc_vec(int64_t) steps;
+    dlc_vec(int64_t) steps, mosts;  /* mosts: points, the most where they depend; -1: only a run knows */
     uint32_t nouter;               /* loops around a partial sum */
     dlc_var *totals;               /* with partial sums: by row and vector */
     uint8_t skips_first;           /* what is done with totals, of the first part: they lie in memory, and its sum is the total */
@@ -101,10 +102,13 @@ void dlc_dot_keep(const dlc_dot_tile *tile, uint32_t node);
 /* The factor at the columns' vectors from number `first` on, by vector. */
 dlc_expr *dlc_dot_factors_at_columns(const dlc_dot_tile *d, dlc_expr factor, uint32_t first);
 
-/* codegen/ahead.c: what is asked for while a tile is multiplied: what the factor reads at the next panel, by vector. find_share once the loops are found, where they are about to be opened;
- * fetch_ahead at each step of the innermost. */
+/* --- what is asked for meanwhile (codegen/ahead.c) --- */
+
+/* What the factor reads at the next panel, by vector. */
 dlc_expr *dlc_dot_factors_ahead(const dlc_dot_tile *d, dlc_expr factor);
+/* The tile's share of it; once the loops are found, where they are about to be opened. */
 void dlc_dot_find_share(dlc_dot_tile *d);
+/* At each step of the innermost loop. */
 void dlc_dot_fetch_ahead(const dlc_dot_tile *d);
 
 #endif

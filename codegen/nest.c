@@ -810,7 +810,8 @@ void dlc_nest_fetch_behind(dlc_nest *nest, dlc_expr load, dlc_expr distance)
         dlc_expr_has_load(nest->kernel->pool, plan.offset)) /* an index behind the end is not there */
         return;
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
-    plan.access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(nest->kernel->pool, dlc_add(nest->kernel->pool, plan.offset, distance), &nest->ranges));
+    dlc_expr offset = dlc_add(nest->kernel->pool, plan.offset, distance);
+    plan.access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(nest->kernel->pool, offset, &nest->ranges));
     plan.access.bytes = plan.bytes ? dlc_nest_uniform(nest, plan.bytes) : NULL;
     nest->emit->fetch(nest->emit, &plan.access);
 }

@@ -193,7 +193,7 @@ int dlc_host_is(const char *vendor, unsigned family, const unsigned *models)
     const unsigned name[] = {ebx, edx, ecx};
     if (strlen(vendor) != sizeof name || memcmp(name, vendor, sizeof name) != 0 || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
         return 0;
-    unsigned base = eax >> 8 & 0xf, model = (eax >> 4 & 0xf) | (eax >> 16 & 0xf) << 4; /* of families 6 and 15: the only ones with vectors */
+    unsigned base = eax >> 8 & 0xf, model = (eax >> 4 & 0xf) | (eax >> 16 & 0xf) << 4; /* with the extended bits: families 6 and 15 */
     if ((base == 0xf ? base + (eax >> 20 & 0xff) : base) != family)
         return 0;
     int is_any = !*models;

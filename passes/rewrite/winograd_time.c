@@ -110,7 +110,8 @@ static double product_cycles(const site *at, double nproducts, double at_once, d
     return nproducts / (in_tiles > per_cycle ? in_tiles : per_cycle) * (100 + LOSS_PERCENT) / 100;
 }
 
-/* Products hide what memory takes; where that is longer, it hides half of them (Emerald Rapids, 16 tiles of 512 channels: 1.92 ms, 1.16 of them memory's). */
+/* Products that take about as long as memory or less are hidden by half (Emerald Rapids, 16 tiles of 512 channels: 1.92 ms, where memory takes
+ * 1.16 and products .95). */
 #define BESIDE 0.5
 static double time_of(const site *at, double cycles, double bytes)
 {

@@ -524,6 +524,13 @@ static void build_maps(const dot *d, uint32_t first)
                                                                                                                  : DLC_PLACE_BUFFER);
 }
 
+/* Columns that are computed are no load; a tile that reads several panels at once has streams of its own. */
+static void choose_ahead(const dot *d)
+{
+    if (!dlc_dot_is_computed(d) && (d->panel >= d->n || d->c->target->panel_bytes))
+        dlc_choose_ahead(d->c);
+}
+
 static void build_tile(const dot *d)
 {
     dlc_schedule *schedule = d->c->schedule;
@@ -535,9 +542,7 @@ static void build_tile(const dot *d)
     dlc_schedule_dot(schedule, d->s, d->row, d->m > 1 ? d->rows_axis : DLC_NO_AXIS, d->columns_axis, &d->order,
                      is_alone ? DLC_PLACE_BUFFER : DLC_PLACE_REG);
     dlc_choose_parts(d->c);
-    int has_streams = d->panel < d->n && !d->c->target->panel_bytes; /* of its own: the tile reads several panels at once */
-    if (!dlc_dot_is_computed(d) && !has_streams) /* whose columns are no load */
-        dlc_choose_ahead(d->c);
+    choose_ahead(d);
     uint32_t leaf = schedule->nodes.n - 1;
     if (!is_alone)
         dlc_schedule_open_as(schedule, d->s);
@@ -599,8 +604,7 @@ static void build_by_blocks_of_k(dot *d, int64_t points)
     dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, d->m);
     dlc_schedule_dot(schedule, d->s, d->row, d->rows_axis, d->columns_axis, &inside, DLC_PLACE_SCRATCH);
     dlc_choose_parts(d->c);
-    if (!d->copy_b)
-        dlc_choose_ahead(d->c);
+    choose_ahead(d);
     dlc_schedule_close(schedule, 2 + has_panels);
     if (d->c->nstages > 1) {
         dlc_schedule_open(schedule, DLC_LOOP_FOR, d->rows_axis, 1);

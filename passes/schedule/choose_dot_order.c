@@ -82,36 +82,51 @@ static dlc_dot_loops order_direct(dot *d, double units)
     return DLC_COLUMNS_ROWS;
 }
 
+static const double COPIED = 0.7; /* of L2: columns that stay beside a few rows' copies, which blocks of rows would be copied for each piece of */
+enum { UNITS = 4, LEAST_POINTS = 256 }; /* rows are copied for each; points of a sum beside which it is little to keep it in scratch meanwhile */
+
+static double products_us(const dot *d, double rows)
+{
+    return rows * d->columns * d->depth / (double)(d->width * d->granule) / 2 / d->c->target->machine->cycles_per_us;
+}
+
+/* Sums of a known number of points and columns in lanes, of rows enough that several tiles meet a panel. */
+static int is_for_blocks(const dot *d)
+{
+    return !d->copy_b && d->m > 1 && d->rows > (double)d->m && !d->summed.n && dlc_dots[d->row].family == DLC_FAMILY_LANES &&
+           dlc_dot_expects_rows(d) && d->c->target->machine->l3_bytes_per_us > 0 && dlc_choose_are_known(d->c, &d->form.k) &&
+           dlc_choose_are_known(d->c, &d->form.n);
+}
+
 /*
- * Rows that leave L2 before the next columns meet them come from L3 once for each block of columns. Where that takes long beside the products, sums go
- * by blocks of K, of which L2 holds all rows, or a block of rows, beside the sums of a unit's columns, which wait in scratch (Goto and van de
- * Geijn, Anatomy of high-performance matrix multiplication, 2008, section 4). Emerald Rapids, 27 GB/s from L3, 197 x 3072 by 768: .91 of the time.
+ * Rows that leave L2 before the next columns meet them come from L3 once for each block of columns. Where that takes long beside the
+ * products, sums go by blocks of K, of which L2 holds all rows, or a block of rows, beside the sums of a unit's columns, which wait in scratch
+ * (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, section 4). Emerald Rapids, 197 x 3072 by 768: .91 of the
+ * time, with 512, 768 and 1024 points at once and 96 to 384 columns within a tenth of each other.
  */
 int64_t dlc_dot_points_of_rows(dot *d)
 {
-    enum { LEAST_POINTS = 256, UNITS = 4 };
     const double WORTH = 0.125, ROWS = 0.3, SUMS = 0.125; /* of the products' time; of L2 */
-    const dlc_machine *machine = d->c->target->machine;
-    double elem = point_bytes(d, d->form.a), l2 = d->c->target->l2_bytes, a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
-    double lanes = d->width * d->granule, products = d->rows * d->columns * d->depth / lanes / 2 / machine->cycles_per_us;
-    if (d->copy_a || d->copy_b || d->m <= 1 || d->order.n != 1 || d->summed.n || dlc_dots[d->row].family != DLC_FAMILY_LANES || !dlc_dot_expects_rows(d) ||
-        !dlc_choose_is_known(d->c, d->order.data[0]) || !dlc_choose_are_known(d->c, &d->form.n) || machine->l3_bytes_per_us == 0 || a <= l2 / 2 || b <= (d->granule > 1 ? l2 : l2 / 2))
-        return 0;
+    double elem = point_bytes(d, d->form.a), l2 = d->c->target->l2_bytes, far = d->granule > 1 ? l2 : l2 / 2;
+    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = block_of_columns(d);
-    if (a * dlc_dot_count_of(d->columns, block < d->n ? d->n : block) / machine->l3_bytes_per_us < WORTH * products)
+    if (!is_for_blocks(d) || d->copy_a || d->order.n != 1 || a <= l2 / 2 || b <= far)
+        return 0;
+    double again = a * dlc_dot_count_of(d->columns, block < d->n ? d->n : block);
+    if (again / d->c->target->machine->l3_bytes_per_us < WORTH * products_us(d, d->rows))
         return 0;
     double most = fmin(d->rows, floor(ROWS * l2 / (LEAST_POINTS * elem))), blocks = ceil(d->rows / most);
-    d->row_block = dlc_dot_round_to(ceil(d->rows / blocks), d->m);
-    double parts = ceil(d->depth * (double)d->row_block * elem / (ROWS * l2));
-    int64_t columns = (int64_t)(SUMS * l2 / ((double)d->row_block * dlc_dtype_bytes(d->stage->dtype[0]))) / d->n * d->n;
+    int64_t rows = dlc_dot_round_to(ceil(d->rows / blocks), d->m);
+    double parts = ceil(d->depth * (double)rows * elem / (ROWS * l2));
+    int64_t columns = (int64_t)(SUMS * l2 / ((double)rows * dlc_dtype_bytes(d->stage->dtype[0]))) / d->n * d->n;
+    if (parts < 2)
+        return 0;
+    d->row_block = rows;
     d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch) * blocks, UNITS);
     if (columns < d->block)
         d->block = columns < d->n ? d->n : dlc_dot_round_to(ceil(d->columns / dlc_dot_count_of(d->columns, columns)), d->n);
     return dlc_dot_round_to(ceil(d->depth / parts), DLC_PART_TERMS);
 }
-
-static const double COPIED = 0.7; /* of L2: columns that stay beside a few rows' copies, which blocks of rows would be copied for each piece of */
-enum { UNITS = 4 };               /* rows are copied for each */
 
 /*
  * Rows in tile registers are multiplied faster than L3 gives columns. So all rows stay in L2, if they fit, while columns come by once, a panel
@@ -187,32 +202,41 @@ static dlc_dot_loops order_windows(dot *d)
     return DLC_ROWS_COLUMNS;
 }
 
+/* Copied rows meet columns that L2 does not hold, and L3 takes long to bring them for a tile of rows. */
+static int has_far_columns(const dot *d)
+{
+    const double WORTH = 0.25; /* of the tile's products (Zen 4: .2, Emerald Rapids: 1.3) */
+    double bytes = d->columns * d->depth * point_bytes(d, d->form.b);
+    return d->copy_a && is_for_blocks(d) && bytes > COPIED * d->c->target->l2_bytes &&
+           bytes / d->c->target->machine->l3_bytes_per_us > WORTH * products_us(d, (double)d->m);
+}
+
 /*
- * Copied rows of a unit: those of a tile, or where L2 does not hold the columns and they would come from L3 for each tile, of as many tiles as leave L2
- * room for what comes by (Emerald Rapids, 3x3 of 512 channels at 7x7, bytes: .67 of the time). 0: a tile's.
+ * Copied rows of a unit: those of a tile, or where columns are far, which would come for each tile, of as many tiles as leave L2 room for what
+ * comes by (Emerald Rapids, 3x3 of 512 channels at 7x7, bytes: .67 of the time). 0: a tile's.
  */
 static int64_t block_of_copies(const dot *d)
 {
     const double ROWS = 0.25; /* of L2 */
-    double l2 = d->c->target->l2_bytes, row = d->depth * point_bytes(d, d->form.a);
-    if (d->columns * d->depth * point_bytes(d, d->form.b) <= COPIED * l2 || !dlc_dot_expects_rows(d))
-        return 0;
-    double most = floor(ROWS * l2 / row / (double)d->m) * (double)d->m;
-    int64_t block = most > (double)d->m ? dlc_dot_round_to(ceil(d->rows / ceil(d->rows / most)), d->m) : 0;
+    double row = d->depth * point_bytes(d, d->form.a), most = floor(ROWS * d->c->target->l2_bytes / row / (double)d->m) * (double)d->m;
+    int64_t block = has_far_columns(d) && most > (double)d->m ? dlc_dot_round_to(ceil(d->rows / ceil(d->rows / most)), d->m) : 0;
     return block > d->m ? block : 0;
 }
 
 /*
- * All copied rows and a panel of columns that L2 does not hold together, one tap of the outermost axis at a time: what is read meanwhile stays there
- * (Emerald Rapids, 3x3 of 512 channels at 7x7, f32: 1580 us, 2200 by two blocks of rows, 1910 by one, 2290 by Winograd's tiles).
+ * All copied rows beside a panel of far columns are much of L2: one tap of the outermost axis goes after the other, of which both are little (Emerald
+ * Rapids, 3x3 of 512 channels at 7x7, f32: 1700 us, 2200 by two blocks of rows, 1910 by one, 1920 by Winograd's tiles).
  */
 int64_t dlc_dot_points_of_copies(dot *d)
 {
+    enum { MOST_TAPS = 8 };
     const double ROWS = 0.5, PANEL = 0.125; /* of L2 */
-    double l2 = d->c->target->l2_bytes, column = d->depth * point_bytes(d, d->form.b), copies = dlc_dot_round_to(d->rows, d->m) * d->depth * point_bytes(d, d->form.a);
-    if (!d->copy_a || d->copy_b || d->has_lines || d->m <= 1 || d->order.n < 2 || d->granule > 1 || dlc_dots[d->row].family != DLC_FAMILY_LANES ||
-        !dlc_dot_expects_rows(d) || !dlc_choose_are_known(d->c, &d->form.k) || !dlc_choose_are_known(d->c, &d->form.n) ||
-        d->columns * column <= COPIED * l2 || (double)d->n * column <= PANEL * l2 || copies > ROWS * l2)
+    double l2 = d->c->target->l2_bytes, panel = (double)d->n * d->depth * point_bytes(d, d->form.b);
+    double copies = (double)dlc_dot_round_to(d->rows, d->m) * d->depth * point_bytes(d, d->form.a);
+    if (!has_far_columns(d) || d->has_lines || d->order.n < 2 || d->granule > 1 || panel <= PANEL * l2 || copies > ROWS * l2)
+        return 0;
+    int64_t taps = d->c->extent[d->order.data[0]];
+    if (taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS)
         return 0;
     d->row_block = dlc_dot_round_to(d->rows, d->m);
     d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);

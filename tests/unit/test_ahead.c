@@ -56,8 +56,22 @@ START_TEST(shares_of_a_number_that_a_run_knows)
     static const char kernel[] = PRODUCT("n", "64"), tree[] = PANELS("j:32, i:14", "k");
     int n = asks_for(kernel, tree);
     ck_assert_int_gt(n, 0);
-    ck_assert_int_eq(n % 2, 0); /* of one tile, both lines */
+    ck_assert_int_eq(n % 2, 0); /* both lines of a step: there may be one tile */
+    dlc_arena *arena = dlc_arena_create(0);
+    ck_assert_ptr_nonnull(strstr(code_of(kernel, "x86-64-v4", tree, arena), "div i64 ")); /* a step by the number of tiles */
+    dlc_arena_destroy(arena);
     expect_right(kernel, "x86-64-v4", 0, tree);
+}
+END_TEST
+
+/* What is no panel of the tile's width, or whose points do not follow each other, has no shares. */
+START_TEST(columns_in_place_have_no_shares)
+{
+    static const char wide[] = "  for j:32, i:14 {\n    t = dot fma i x j over [k] ahead 1 via L2\n  }\n";
+    static const char turned[] = "kernel @k(a: f32[28,64], b: f32[192,64]) -> (y: f32[28,192]) {\n  axis i=28, j=192, k=64\n"
+                                 "  t[i,j] = sum(k) a[i, k] * b[j, k] -> y[i, j]\n}\n";
+    ck_assert_int_eq(asks_for(PRODUCT("28", "64"), wide), 2);
+    expect_right(turned, "x86-64-v4", 0, wide);
 }
 END_TEST
 
@@ -78,6 +92,7 @@ int main(void)
     tcase_add_test(tests, tiles_ask_for_shares);
     tcase_add_test(tests, batches_inside_of_columns_come_next);
     tcase_add_test(tests, shares_of_a_number_that_a_run_knows);
+    tcase_add_test(tests, columns_in_place_have_no_shares);
     tcase_add_test(tests, what_is_asked_for_changes_nothing);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -579,7 +579,8 @@ START_TEST(long_rows_follow_the_machine)
     for (int is_slow = 0; is_slow < 2; is_slow++) {
         machine.l3_bytes_per_us = is_slow ? 20000 : 200000;
         text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
-        ck_assert_msg(!strstr(text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2") == !is_slow, "%s", text);
+        ck_assert_msg(!strstr(text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2") == !is_slow,
+                      "%s", text);
     }
     dlc_arena_destroy(arena);
 }
@@ -588,16 +589,26 @@ END_TEST
 /* Weights that L2 does not hold come by once for all rows, which are copied together, and not for each tile of them. */
 START_TEST(copied_rows_share_far_columns)
 {
-    static const char kernel_text[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
-                                      "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if ow + kw < 8 and "
+    static const char kernel_text[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n"
+                                      "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+                                      "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
+                                      "ow + kw < 8 and "
                                       "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
     dlc_arena *arena = dlc_arena_create(0);
     dlc_target other = *dlc_target_find("x86-64-v4+vnni");
+    dlc_machine machine = *other.machine;
     dlc_kernel *kernel;
     dlc_reason reason;
-    const char *detail, *text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    const char *detail, *text;
+    machine.l3_bytes_per_us = 20000;
+    other.machine = &machine;
+    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
     ck_assert_msg(strstr(text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd") != NULL, "%s", text);
     other.l2_bytes = 8 << 20;
+    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
+    other.l2_bytes = 1 << 20;
+    machine.l3_bytes_per_us = 200000;
     text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
     ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
     dlc_arena_destroy(arena);
@@ -607,17 +618,22 @@ END_TEST
 /* And where L2 does not hold all copied rows beside a panel of theirs, a tap of the outermost axis after the other. */
 START_TEST(long_copied_rows_go_by_taps)
 {
-    static const char kernel_text[] = "kernel @f(x: f32[7,7,512], w: f32[512,512,3,3]@const) -> (y: f32[7,7,512]) {\n  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+    static const char kernel_text[] = "kernel @f(x: f32[7,7,512], w: f32[512,512,3,3]@const) -> (y: f32[7,7,512]) {\n"
+                                      "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
                                       "  s[oc,oh,ow] = sum(ic,kh,kw) w[oc, ic, kh, kw] * x[oh + kh - 1, ow + kw - 1, ic if ow + kw < 8 and "
                                       "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8] -> y[oh, ow, oc]\n}\n";
     dlc_arena *arena = dlc_arena_create(0);
     dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *other.machine;
     dlc_kernel *kernel;
     dlc_reason reason;
     const char *detail, *text;
+    machine.l3_bytes_per_us = 20000;
+    other.machine = &machine;
     other.l2_bytes = 2 << 20;
     text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
-    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2") != NULL,
+                  "%s", text);
     dlc_arena_destroy(arena);
 }
 END_TEST

@@ -60,6 +60,9 @@ START_TEST(known_hosts_are_of_a_row)
     ck_assert((cycles) > 0 && (l1) >= (l2) && (l2) >= (l3) && (l3) >= (memory) && (memory) > 0);   \
     ck_assert((latency) > 0 && (loads) > 0 && (spread) >= 0 && (tile) >= 0 && (burst) >= 0 && (rows) >= 0 && (again) >= 0 && (step) >= 0 && (ops) >= 0); \
     ck_assert((streams) == 0 || (streams) == 1);                                                   \
+    for (int i = 0; i < DLC_NFACTS; i++)                                                           \
+        ck_assert(((const double[DLC_NFACTS]){__VA_ARGS__})[i] >= 0);                              \
+    ck_assert(!dlc_host_is("NobodysPower", family, models) && !dlc_host_is(vendor, family, DLC_MODELS(0xff))); \
     if (dlc_host_is(vendor, family, models) && !strcmp(row, native->cpu))                          \
         cycles_per_us = cycles;
 #include "ir/schedule/hosts.def"
