@@ -45,17 +45,6 @@ dot dlc_dot_at(dlc_nest *nest, uint32_t node)
 
 /* --- factors --- */
 
-dlc_expr *dlc_dot_factors_at_columns(const dot *d, dlc_expr factor, uint32_t first)
-{
-    dlc_expr *factors = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
-    for (uint32_t v = 0; v < d->nvectors; v++) {
-        dlc_dot_at_column(d, first + v);
-        factors[v] = dlc_nest_here(d->nest, factor);
-    }
-    dlc_dot_leave_point(d);
-    return factors;
-}
-
 static void factors_of(const dot *d, dlc_expr left, dlc_expr right, dlc_expr **a, dlc_expr **b)
 {
     *a = dlc_new_array(d->nest->arena, dlc_expr, d->nrows);

@@ -72,6 +72,18 @@ static inline void dlc_dot_leave_point(const dlc_dot_tile *d)
     dlc_nest_replace(d->nest, d->leaf->columns, d->column_before);
 }
 
+/* The factor at the columns' vectors from number `first` on, by vector. */
+static inline dlc_expr *dlc_dot_factors_at_columns(const dlc_dot_tile *d, dlc_expr factor, uint32_t first)
+{
+    dlc_expr *factors = dlc_new_array(d->nest->arena, dlc_expr, d->nvectors);
+    for (uint32_t v = 0; v < d->nvectors; v++) {
+        dlc_dot_at_column(d, first + v);
+        factors[v] = dlc_nest_here(d->nest, factor);
+    }
+    dlc_dot_leave_point(d);
+    return factors;
+}
+
 static inline void dlc_dot_enter_lanes(const dlc_dot_tile *d, dlc_val mask)
 {
     d->nest->lane = d->state->lanes;
@@ -98,9 +110,6 @@ dlc_dot_tile dlc_dot_at(dlc_nest *nest, uint32_t node);
 int dlc_dot_find_operands(dlc_dot_tile *tile);
 /* Stores the sums, where nothing else takes them. */
 void dlc_dot_keep(const dlc_dot_tile *tile, uint32_t node);
-
-/* The factor at the columns' vectors from number `first` on, by vector. */
-dlc_expr *dlc_dot_factors_at_columns(const dlc_dot_tile *d, dlc_expr factor, uint32_t first);
 
 /* --- what is asked for meanwhile (codegen/ahead.c) --- */
 
