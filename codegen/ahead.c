@@ -114,8 +114,8 @@ void dlc_dot_find_share(dlc_dot_tile *d)
 void dlc_dot_fetch_ahead(const dlc_dot_tile *d)
 {
     for (uint32_t i = 0; i < d->nlines; i++)
-        dlc_nest_fetch_behind(d->nest, d->ahead[0], dlc_addi(d->pool, d->share, i * d->line));
+        dlc_nest_fetch(d->nest, d->ahead[0], dlc_addi(d->pool, d->share, i * d->line));
     for (uint32_t v = 0; v < d->nvectors && d->ahead && !d->nlines; v++) /* all that the next panel has here */
         if (v * d->width * dlc_dtype_bytes(dlc_node_of(d->pool, d->ahead[v])->dtype) % DLC_LINE_BYTES == 0)
-            dlc_nest_fetch(d->nest, d->ahead[v]);
+            dlc_nest_fetch(d->nest, d->ahead[v], 0);
 }

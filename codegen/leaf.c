@@ -535,7 +535,7 @@ static void fetch_ahead(dlc_nest *nest, uint32_t node, const dlc_stage *stage, u
         const dlc_expr_node *load = dlc_node_of(pool, e);
         if (marks[e] && load->op == DLC_EXPR_LOAD && !DLC_SOURCE_IS_STAGE(load->imm.id) && dlc_expr_uses_axis(pool, e, loop->axis) &&
             nest->vector * nest->width * dlc_dtype_bytes(load->dtype) % DLC_LINE_BYTES == 0)
-            dlc_nest_fetch(nest, dlc_nest_here(nest, e));
+            dlc_nest_fetch(nest, dlc_nest_here(nest, e), 0);
     }
     dlc_nest_replace(nest, loop->axis, before);
 }

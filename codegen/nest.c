@@ -796,12 +796,7 @@ dlc_val dlc_nest_uniform(dlc_nest *nest, dlc_expr expr)
     return value;
 }
 
-void dlc_nest_fetch(dlc_nest *nest, dlc_expr load)
-{
-    dlc_nest_fetch_behind(nest, load, dlc_expr_i64(nest->kernel->pool, 0));
-}
-
-void dlc_nest_fetch_behind(dlc_nest *nest, dlc_expr load, dlc_expr distance)
+void dlc_nest_fetch(dlc_nest *nest, dlc_expr load, dlc_expr distance)
 {
     if (!nest->emit->fetch || dlc_node_of(nest->kernel->pool, load)->op != DLC_EXPR_LOAD)
         return;
@@ -810,8 +805,9 @@ void dlc_nest_fetch_behind(dlc_nest *nest, dlc_expr load, dlc_expr distance)
         dlc_expr_has_load(nest->kernel->pool, plan.offset)) /* an index behind the end is not there */
         return;
     plan.access.width = plan.access.mode == DLC_ACCESS_UNIFORM ? 1 : nest->width;
-    dlc_expr offset = dlc_add(nest->kernel->pool, plan.offset, distance);
-    plan.access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(nest->kernel->pool, offset, &nest->ranges));
+    if (distance)
+        plan.offset = dlc_expr_simplify(nest->kernel->pool, dlc_add(nest->kernel->pool, plan.offset, distance), &nest->ranges);
+    plan.access.offset = dlc_nest_uniform(nest, plan.offset);
     plan.access.bytes = plan.bytes ? dlc_nest_uniform(nest, plan.bytes) : NULL;
     nest->emit->fetch(nest->emit, &plan.access);
 }

@@ -320,8 +320,7 @@ dlc_expr dlc_nest_narrow(dlc_nest *nest, dlc_expr offset, dlc_expr guard, dlc_ex
 dlc_expr dlc_nest_split_guard(dlc_nest *nest, dlc_expr *guard);
 
 /* Fetches what the load reads, of memory of which nothing but axes says where: else nothing is done. */
-void dlc_nest_fetch(dlc_nest *nest, dlc_expr load);
-void dlc_nest_fetch_behind(dlc_nest *nest, dlc_expr load, dlc_expr distance); /* so many elements behind the load's */
+void dlc_nest_fetch(dlc_nest *nest, dlc_expr load, dlc_expr distance); /* so many elements behind the load's, or 0 */
 
 /* The lanes gather what the load reads, elements of 32 bits that are always there, and its neighbours in memory lie along `axis`. */
 int dlc_nest_crosses(dlc_nest *nest, dlc_expr load, uint32_t axis);

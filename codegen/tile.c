@@ -431,7 +431,7 @@ static void fetch_share(const tiles *t, dlc_expr granule, dlc_expr chunks)
         for (uint32_t part = 0; part < t->row->parts; part++)
             for (uint32_t c = 0; c < t->wide; c++)
                 dlc_nest_fetch(t->nest, load_at(t, part_at(t, t->b, t->b_part, part), t->leaf->columns,
-                                                dlc_addi(t->pool, column_of(t, c), panel), line));
+                                                dlc_addi(t->pool, column_of(t, c), panel), line), 0);
     }
 }
 
