@@ -205,7 +205,7 @@ static dlc_dot_loops order_windows(dot *d)
 /* Copied rows meet columns that L2 does not hold, and L3 takes long to bring them for a tile of rows. */
 static int has_far_columns(const dot *d)
 {
-    const double WORTH = 0.25; /* of the tile's products (Zen 4: .2, Emerald Rapids: 1.3) */
+    const double WORTH = 0.25; /* of the tile's products (by the figures of hosts.def .2 on Zen 4, 1.3 on Emerald Rapids) */
     double bytes = d->columns * d->depth * point_bytes(d, d->form.b);
     return d->copy_a && is_for_blocks(d) && bytes > COPIED * d->c->target->l2_bytes &&
            bytes / d->c->target->machine->l3_bytes_per_us > WORTH * products_us(d, (double)d->m);

@@ -16,6 +16,22 @@ static int asks_for(const char *kernel, const char *tree)
     return n;
 }
 
+/* Each step asks for so many elements more, of a panel at this distance. */
+static void expect_share(const char *kernel, const char *tree, int elements, int distance)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *code = code_of(kernel, "x86-64-v4", tree, arena);
+    const char *call = dlc_arena_printf(arena, ", i64 %d\n  call void @llvm.prefetch", distance), *at = strstr(code, call);
+    const char *step = dlc_arena_printf(arena, ", %d\n", elements);
+    ck_assert_msg(at != NULL, "no%s", call);
+    const char *loop = at; /* its beginning */
+    while (loop > code && strncmp(loop, "phi i64", 7) != 0)
+        loop--;
+    const char *product = strstr(loop, step);
+    ck_assert_msg(product && product < at, "no step of %d before%s", elements, call);
+    dlc_arena_destroy(arena);
+}
+
 #define PRODUCT(rows, k) \
     "kernel @k(a: f32[" rows "," k "], b: f32[" k ",192]) -> (y: f32[" rows ",192]) {\n  axis i=" rows ", j=192, k=" k "\n" \
     "  t[i,j] = sum(k) a[i, k] * b[k, j] -> y[i, j]\n}\n"
@@ -33,6 +49,7 @@ END_TEST
 START_TEST(tiles_ask_for_shares)
 {
     ck_assert_int_eq(asks_for(PRODUCT("28", "64"), PANELS("j:32, i:14", "k")), 1);
+    expect_share(PRODUCT("42", "64"), PANELS("j:32, i:14", "k"), 11, 64 * 32);
     ck_assert_int_eq(asks_for(PRODUCT("140", "64"), PANELS("j:32, i:14", "k")), 1);
     ck_assert_int_eq(asks_for(PRODUCT("700", "384"), PANELS("j:32, i:14", "k:128")), 1);
     ck_assert_int_eq(asks_for(PRODUCT("27", "64"), PANELS("j:32, i:14", "k")), 2);   /* tiles of 14 and of 13 rows: one each */
@@ -46,7 +63,7 @@ START_TEST(batches_inside_of_columns_come_next)
                                  "  t[p,i,j] = sum(k) a[p, i, k] * b[p, k, j] -> y[p, i, j]\n}\n";
     static const char tree[] = "  copy columns = t.b [p, j/32, k, j%32]\n  for p, j:32, k, lane j:16 x 2 {\n    columns in scratch\n  }\n"
                                "  for j:32, p, i:14 {\n    t = dot fma i x j over [k] ahead 1 via L2\n  }\n";
-    ck_assert_int_eq(asks_for(kernel, tree), 2); /* tiles of 14 and of 13 rows: one each */
+    expect_share(kernel, tree, 11, 64 * 192);
     expect_right(kernel, "x86-64-v4", 0, tree);
 }
 END_TEST

@@ -562,6 +562,14 @@ START_TEST(streams_follow_the_machine)
 }
 END_TEST
 
+static const char *chosen_on(const dlc_target *target, const char *kernel_text, dlc_arena *arena)
+{
+    dlc_kernel *kernel;
+    dlc_reason reason;
+    const char *detail;
+    return text_of(schedule_on(target, kernel_text, arena, &kernel, &reason, &detail), arena);
+}
+
 /* Rows that L2 does not hold go by blocks of K where L3 is slow beside the products. */
 START_TEST(long_rows_follow_the_machine)
 {
@@ -570,15 +578,13 @@ START_TEST(long_rows_follow_the_machine)
     dlc_arena *arena = dlc_arena_create(0);
     dlc_target other = *dlc_target_find("x86-64-v4");
     dlc_machine machine = *other.machine;
-    dlc_kernel *kernel;
-    dlc_reason reason;
-    const char *detail, *text;
+    const char *text;
     machine.cycles_per_us = 2680;
     other.machine = &machine;
     other.l2_bytes = 2 << 20;
     for (int is_slow = 0; is_slow < 2; is_slow++) {
         machine.l3_bytes_per_us = is_slow ? 20000 : 200000;
-        text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+        text = chosen_on(&other, kernel_text, arena);
         ck_assert_msg(!strstr(text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2") == !is_slow,
                       "%s", text);
     }
@@ -597,19 +603,17 @@ START_TEST(copied_rows_share_far_columns)
     dlc_arena *arena = dlc_arena_create(0);
     dlc_target other = *dlc_target_find("x86-64-v4+vnni");
     dlc_machine machine = *other.machine;
-    dlc_kernel *kernel;
-    dlc_reason reason;
-    const char *detail, *text;
+    const char *text;
     machine.l3_bytes_per_us = 20000;
     other.machine = &machine;
-    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    text = chosen_on(&other, kernel_text, arena);
     ck_assert_msg(strstr(text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd") != NULL, "%s", text);
     other.l2_bytes = 8 << 20;
-    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    text = chosen_on(&other, kernel_text, arena);
     ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
     other.l2_bytes = 1 << 20;
     machine.l3_bytes_per_us = 200000;
-    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    text = chosen_on(&other, kernel_text, arena);
     ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
     dlc_arena_destroy(arena);
 }
@@ -625,13 +629,11 @@ START_TEST(long_copied_rows_go_by_taps)
     dlc_arena *arena = dlc_arena_create(0);
     dlc_target other = *dlc_target_find("x86-64-v4");
     dlc_machine machine = *other.machine;
-    dlc_kernel *kernel;
-    dlc_reason reason;
-    const char *detail, *text;
+    const char *text;
     machine.l3_bytes_per_us = 20000;
     other.machine = &machine;
     other.l2_bytes = 2 << 20;
-    text = text_of(schedule_on(&other, kernel_text, arena, &kernel, &reason, &detail), arena);
+    text = chosen_on(&other, kernel_text, arena);
     ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2") != NULL,
                   "%s", text);
     dlc_arena_destroy(arena);
