@@ -67,6 +67,11 @@ static int commutes(dlc_expr_op op)
            op == DLC_EXPR_XOR || op == DLC_EXPR_EQ || op == DLC_EXPR_NE;
 }
 
+static int is_comparison(dlc_expr_op op)
+{
+    return op == DLC_EXPR_LT || op == DLC_EXPR_LE || op == DLC_EXPR_EQ || op == DLC_EXPR_NE;
+}
+
 /* (x op c) op d = x op (c op d), for operators that are associative on integers; constants stand
  * right. */
 static dlc_expr reassociate(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b)
@@ -356,12 +361,61 @@ int dlc_expr_is_limited(const dlc_pool *pool, dlc_expr e, double *least)
     return x && dlc_op_of(pool, x) == DLC_EXPR_RINT && low == rint(low) && shift == rint(shift) && high - low == UINT8_MAX;
 }
 
+/* e, which is read where 0 and -0 are one, without the sums that only make 0 of -0: an integer that is made of it does not show them. What is
+ * divided by, and what tells zeros apart, keeps its own. left: nodes that may still be visited. */
+static dlc_expr without_zero_signs(dlc_pool *pool, dlc_expr e, uint32_t *left)
+{
+    dlc_expr_op op = dlc_op_of(pool, e);
+    dlc_dtype dtype = dlc_dtype_of(pool, e);
+    dlc_expr args[3];
+    uint32_t nargs = dlc_node_of(pool, e)->nargs;
+    int is_comparing = is_comparison(op), is_kept = 1;
+    if (!*left || (!dlc_is_float(dtype) && !is_comparing))
+        return e;
+    --*left;
+    switch (op) {
+    case DLC_EXPR_ADD:
+        if (is_float(pool, dlc_arg(pool, e, 1), 0.0))
+            return without_zero_signs(pool, dlc_arg(pool, e, 0), left);
+        break;
+    case DLC_EXPR_SUB:
+    case DLC_EXPR_MUL:
+    case DLC_EXPR_FMA:
+    case DLC_EXPR_MULADD:
+    case DLC_EXPR_MIN:
+    case DLC_EXPR_MAX:
+    case DLC_EXPR_NEG:
+    case DLC_EXPR_ABS:
+    case DLC_EXPR_RINT:
+    case DLC_EXPR_FLOOR:
+    case DLC_EXPR_CEIL:
+    case DLC_EXPR_TRUNC:
+    case DLC_EXPR_SELECT:
+        break;
+    default:
+        if (!is_comparing)
+            return e;
+    }
+    for (uint32_t i = 0; i < nargs; i++) {
+        args[i] = without_zero_signs(pool, dlc_arg(pool, e, i), left);
+        is_kept &= args[i] == dlc_arg(pool, e, i);
+    }
+    return is_kept ? e : dlc_expr_make(pool, op, dtype, args, nargs);
+}
+
 static dlc_expr conversion(dlc_pool *pool, dlc_expr_op op, dlc_dtype to, dlc_expr a)
 {
     dlc_dtype from = dlc_dtype_of(pool, a);
     if (from == to)
         return a;
+    enum { MOST_SIGNS = 64 };
     dlc_expr_op inner = dlc_op_of(pool, a);
+    uint32_t left = MOST_SIGNS;
+    if (op != DLC_EXPR_BITCAST && dlc_is_float(from) && !dlc_is_float(to)) {
+        dlc_expr plain = without_zero_signs(pool, a, &left);
+        if (plain != a)
+            return dlc_expr_make(pool, op, to, &plain, 1);
+    }
     if (op == DLC_EXPR_BITCAST)
         return inner == op ? dlc_expr_bitcast(pool, to, dlc_arg(pool, a, 0)) : 0;
     int both_int = !dlc_is_float(from) && !dlc_is_float(to) && to != DLC_BOOL;
@@ -404,11 +458,6 @@ static dlc_expr choice(dlc_pool *pool, dlc_expr condition, dlc_expr yes, dlc_exp
 }
 
 /* --- binary, all types --- */
-
-static int is_comparison(dlc_expr_op op)
-{
-    return op == DLC_EXPR_LT || op == DLC_EXPR_LE || op == DLC_EXPR_EQ || op == DLC_EXPR_NE;
-}
 
 /* x == x and the like; unordered operands spoil it for floats. */
 static dlc_expr compare(dlc_pool *pool, dlc_expr_op op, dlc_expr a, dlc_expr b)

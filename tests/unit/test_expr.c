@@ -274,6 +274,27 @@ START_TEST(bytes_of_rounded_floats)
 }
 END_TEST
 
+START_TEST(integers_do_not_show_the_sign_of_zero)
+{
+    dlc_expr x = dlc_expr_load(p, DLC_F32, 0, NULL, 0, 0, 0, 0), y = dlc_expr_load(p, DLC_F32, 1, NULL, 0, 0, 0, 0);
+    dlc_expr zero = dlc_expr_const(p, DLC_F32, 0), two = dlc_expr_const(p, DLC_F32, 2);
+    dlc_expr plain = dlc_add(p, x, zero); /* 0 of -0 */
+    ck_assert_int_eq(dlc_op_of(p, plain), DLC_EXPR_ADD);
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_I32, plain), dlc_expr_cast(p, DLC_I32, x));
+    dlc_expr smaller = dlc_lt(p, plain, two), limited = dlc_select(p, smaller, plain, two);
+    dlc_expr sum = dlc_expr3(p, DLC_EXPR_MULADD, limited, two, dlc_mul(p, plain, y));
+    dlc_expr bare = dlc_select(p, dlc_lt(p, x, two), x, two);
+    dlc_expr want = dlc_expr3(p, DLC_EXPR_MULADD, bare, two, dlc_mul(p, x, y));
+    ck_assert_uint_eq(dlc_expr_cast(p, DLC_U8, dlc_expr1(p, DLC_EXPR_RINT, sum)), dlc_expr_cast(p, DLC_U8, dlc_expr1(p, DLC_EXPR_RINT, want)));
+    dlc_expr quotient = dlc_expr2(p, DLC_EXPR_DIV, two, plain); /* infinite, of either sign */
+    ck_assert_uint_eq(dlc_arg(p, dlc_expr_cast(p, DLC_I32, quotient), 0), quotient);
+    ck_assert_uint_eq(dlc_arg(p, dlc_expr_cast(p, DLC_F64, plain), 0), plain);
+    dlc_expr bits = dlc_expr_bitcast(p, DLC_I32, plain);
+    ck_assert_uint_eq(dlc_arg(p, bits, 0), plain);
+    ck_assert_uint_eq(dlc_arg(p, dlc_expr_cast(p, DLC_I32, dlc_add(p, x, two)), 0), dlc_add(p, x, two));
+}
+END_TEST
+
 START_TEST(loads_and_rewriting)
 {
     dlc_expr index[] = {ax(0), dlc_addi(p, ax(1), -1)};
@@ -378,6 +399,7 @@ int main(void)
     tcase_add_test(tests, float_identities);
     tcase_add_test(tests, conversions);
     tcase_add_loop_test(tests, bytes_of_rounded_floats, 0, sizeof backs / sizeof *backs);
+    tcase_add_test(tests, integers_do_not_show_the_sign_of_zero);
     tcase_add_test(tests, loads_and_rewriting);
     tcase_add_test(tests, repeated_squaring_stays_small);
     tcase_add_test(tests, evaluation);
