@@ -448,6 +448,19 @@ dlc_status dlc_mean_clip(dlc_mean *mean)
     return dlc_mean_finish(mean, &axes, x);
 }
 
+/* In registers of the operands' own width or wider, so that f16 and bf16 are rounded once, too. */
+dlc_status dlc_mean_muladd(dlc_mean *mean)
+{
+    dlc_pool *pool = mean->kernel->pool;
+    dlc_dtype wide = dlc_mean_wide(dlc_mean_in(mean, 0)->dtype);
+    dlc_ids axes = {0};
+    dlc_expr index[DLC_MAX_RANK], operand[3];
+    dlc_mean_axes(mean, dlc_mean_result(mean), &axes, index);
+    for (uint32_t i = 0; i < 3; i++)
+        operand[i] = dlc_expr_cast(pool, wide, dlc_mean_load_broadcast(mean, i, index, axes.n));
+    return dlc_mean_finish(mean, &axes, dlc_expr3(pool, DLC_EXPR_MULADD, operand[0], operand[1], operand[2]));
+}
+
 dlc_status dlc_mean_where(dlc_mean *mean)
 {
     dlc_ids axes = {0};

@@ -258,6 +258,23 @@ dlc_value *dlc_rule_scale_into_scale(dlc_pass_ctx *ctx, dlc_node *node)
     return dlc_build2(ctx->graph, node, DLC_OP_ADD, terms[0], terms[1]);
 }
 
+/* round(f32(n) * s + b) = round(muladd(f32(n), s, b)), n integers: what is rounded to a code is rounded once before, not twice */
+dlc_value *dlc_rule_sum_of_scaled(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    dlc_value *sum = node->inputs[0], *integers;
+    if (!dlc_is_op(sum, DLC_OP_ADD) || sum->type.dtype != DLC_F32 || dlc_value_nuses(sum) != 1)
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        dlc_value *product = sum->def->inputs[i], *scale = scale_of_integers(product, &integers);
+        if (!scale || dlc_value_nuses(product) != 1 || !dlc_same_type(&product->type, &sum->type))
+            continue;
+        dlc_value *terms[] = {integers, scale, sum->def->inputs[1 - i]};
+        sum = dlc_build(ctx->graph, sum->def, DLC_OP_MULADD, terms, 3, NULL, 0);
+        return sum ? dlc_build(ctx->graph, node, DLC_OP_ROUND, &sum, 1, NULL, 0) : NULL;
+    }
+    return NULL;
+}
+
 /* (conv(x, w) + b) + c = conv(x, w) + (b + c) */
 dlc_value *dlc_rule_bias_of_bias(dlc_pass_ctx *ctx, dlc_node *node)
 {

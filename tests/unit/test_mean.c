@@ -165,6 +165,9 @@ static const struct { const char *nodes, *expected; } cases[] = {
     {"%x: i8[3] = const [-9, 0, 9]\n %h: i8[] = const [1]\n %y: i8[3] = clip %x, _, %h", "-9 0 1"},
     {"%x: f32[2,2] = const [-1, -2, 3, -4]\n %s: f32[2] = const [10, 100]\n %y: f32[2,2] = prelu %x, %s",
      "-10 -200 3 -400"},
+    {"%a: f32[2,1] = const [2, 3]\n %b: f32[2] = const [10, 100]\n %c: f32[] = const [0.5]\n %y: f32[2,2] = muladd %a, %b, %c",
+     "20.5 200.5 30.5 300.5"},
+    {"%a: f32[1] = const [16777215]\n %c: f32[1] = const [-281474943156224]\n %y: f32[1] = muladd %a, %a, %c", "1"}, /* rounded once */
     {"%a: bool[2] = const [true, true]\n %b: bool[2] = const [true, false]\n %y: bool[2] = and %a, %b", "1 0"},
     {"%a: u8[1] = const [12]\n %b: u8[1] = const [10]\n %y: u8[1] = or %a, %b", "14"},
     {"%a: u8[1] = const [12]\n %b: u8[1] = const [10]\n %y: u8[1] = xor %a, %b", "6"},
