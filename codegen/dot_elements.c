@@ -90,10 +90,9 @@ static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, ele
 
 static void over_elements(const dot *d, uint32_t node, element_body body)
 {
-    if (d->is_tile) {
+    if (d->is_tile)
         dlc_tile_rows_begin(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-        dlc_held_begin(d->nest);
-    }
+    dlc_held_begin(d->nest, d->is_tile ? DLC_HOLD_NEIGHBOURS : d->is_dealt ? DLC_HOLD_NONE : DLC_HOLD_BYTES);
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         dlc_dot_enter_lanes(d, d->columns->masks[v]);
         dlc_dot_at_column(d, v);
@@ -108,10 +107,9 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
         dlc_dot_leave_lanes(d->nest);
     }
     d->nest->vector = 0;
-    if (d->is_tile) {
-        dlc_held_end(d->nest);
+    dlc_held_end(d->nest);
+    if (d->is_tile)
         dlc_tile_rows_end(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-    }
     for (uint32_t r = 0; r < d->nrows && d->is_dealt; r++)
         for (uint32_t v = 0; v < d->nvectors; v++)
             visit_dealt(d, node, r, v, body);

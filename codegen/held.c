@@ -1,53 +1,83 @@
 /*
- * Stores of neighbours: of bytes or 16-bit numbers a vector of sums fills a quarter or half of a register. Where the elements of a register
- * tile are visited vector by vector along a row, one such store waits for its neighbour's, and both are one.
+ * Stores of several vectors. Of bytes or 16-bit numbers a vector of sums fills a quarter or half of a register: where the elements of a
+ * register tile are visited vector by vector along a row, one such store waits for its neighbour's, and both are one. Bytes that are rounded
+ * floats take fewer instructions where several vectors become bytes together, be they neighbours or of different rows: they wait for so many.
  */
 #include "codegen/nest.h"
 
-/* Nothing in between reads what is stored, and both fit a register. */
+/* Nothing in between reads what is stored. */
 static int may_wait(const dlc_nest *nest, uint32_t s, const dlc_access *access)
 {
-    return nest->holds && nest->emit->hold && access->mode == DLC_ACCESS_VECTOR && !access->mask && !access->nontemporal &&
-           access->width == nest->width && !nest->schedule->homes[s].is_read &&
+    return nest->level == nest->held_level && access->mode == DLC_ACCESS_VECTOR && !access->mask && !access->nontemporal &&
+           access->width == nest->width && !nest->schedule->homes[s].is_read;
+}
+
+/* Two fit a register. */
+static int may_join(const dlc_nest *nest, const dlc_access *access)
+{
+    return nest->holds == DLC_HOLD_NEIGHBOURS && nest->emit->hold &&
            2 * access->width * dlc_dtype_bytes(access->dtype) <= nest->emit->target->vector_bytes;
+}
+
+/* The element at offset b is so many behind the one at a. */
+static int is_behind(dlc_nest *nest, dlc_expr a, dlc_expr b, int64_t by)
+{
+    int64_t apart;
+    dlc_expr distance = dlc_expr_simplify(nest->kernel->pool, dlc_sub(nest->kernel->pool, b, a), &nest->ranges);
+    return dlc_expr_is_int(nest->kernel->pool, distance, &apart) && apart == by;
 }
 
 static void let_go(dlc_nest *nest, dlc_held *held)
 {
-    if (held->store)
-        nest->emit->store_held(nest->emit, held->store, NULL, NULL);
-    held->store = NULL;
+    uint8_t joins[DLC_MOST_PACKED] = {0};
+    for (uint32_t k = 0; held->are_packed && k + 1 < held->n; k++)
+        joins[k] = (uint8_t)is_behind(nest, held->offset[k], held->offset[k + 1], nest->width);
+    if (held->n && held->are_packed)
+        nest->emit->store_packed(nest->emit, held->n, held->store, joins);
+    else if (held->n)
+        nest->emit->store_held(nest->emit, held->store[0], NULL, NULL);
+    held->n = 0;
+}
+
+/* Waits, after those that wait with it. */
+static void keep(dlc_nest *nest, dlc_held *held, dlc_waiting *store, dlc_expr offset, int is_packed)
+{
+    if (held->n && (!is_packed || !held->are_packed || held->n == DLC_MOST_PACKED))
+        let_go(nest, held);
+    held->are_packed = (uint8_t)is_packed;
+    held->store[held->n] = store;
+    held->offset[held->n++] = offset;
 }
 
 int dlc_held_store(dlc_nest *nest, uint32_t s, const dlc_access *access, dlc_expr offset, dlc_val value)
 {
     dlc_held *held = &nest->states[s].held;
-    int64_t apart;
-    if (!may_wait(nest, s, access)) {
+    int waits = nest->holds && may_wait(nest, s, access);
+    dlc_waiting *byte = waits && nest->emit->hold_byte ? nest->emit->hold_byte(nest->emit, access, value) : NULL;
+    offset = dlc_addi(nest->kernel->pool, offset, access->disp);
+    if (byte) {
+        keep(nest, held, byte, offset, 1);
+    } else if (!waits || !may_join(nest, access)) {
         let_go(nest, held);
         return 0;
+    } else if (held->n == 1 && !held->are_packed && is_behind(nest, held->offset[0], offset, access->width)) {
+        nest->emit->store_held(nest->emit, held->store[0], access, value);
+        held->n = 0;
+    } else {
+        keep(nest, held, nest->emit->hold(nest->emit, access, value), offset, 0);
     }
-    offset = dlc_addi(nest->kernel->pool, offset, access->disp);
-    dlc_expr distance = held->store ? dlc_expr_simplify(nest->kernel->pool, dlc_sub(nest->kernel->pool, offset, held->offset), &nest->ranges) : 0;
-    if (distance && dlc_expr_is_int(nest->kernel->pool, distance, &apart) && apart == access->width) {
-        nest->emit->store_held(nest->emit, held->store, access, value);
-        held->store = NULL;
-        return 1;
-    }
-    let_go(nest, held);
-    held->store = nest->emit->hold(nest->emit, access, value);
-    held->offset = offset;
     return 1;
 }
 
-void dlc_held_begin(dlc_nest *nest)
+void dlc_held_begin(dlc_nest *nest, dlc_hold holds)
 {
-    nest->holds = 1;
+    nest->holds = (uint8_t)holds;
+    nest->held_level = nest->level;
 }
 
 void dlc_held_end(dlc_nest *nest)
 {
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
         let_go(nest, &nest->states[s].held);
-    nest->holds = 0;
+    nest->holds = DLC_HOLD_NONE;
 }

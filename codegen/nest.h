@@ -104,6 +104,10 @@ struct dlc_emitter {
     dlc_waiting *(*hold)(dlc_emitter *e, const dlc_access *access, dlc_val value);
     void (*store_held)(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
     void (*store_woven)(dlc_emitter *e, uint32_t n, dlc_waiting *const *held);
+    /* A vector of bytes that rounding makes, for which several together take fewer instructions; NULL: it is none. store_packed: up to
+     * DLC_MOST_PACKED of one stage; joins[k]: held[k + 1] is right behind held[k] in memory. They may be absent. */
+    dlc_waiting *(*hold_byte)(dlc_emitter *e, const dlc_access *access, dlc_val value);
+    void (*store_packed)(dlc_emitter *e, uint32_t n, dlc_waiting *const *held, const uint8_t *joins);
     dlc_var (*var_new)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
     /* the same where it is seldom needed: it lies in memory and leaves the registers to others. The function may be absent. */
     dlc_var (*var_aside)(dlc_emitter *e, dlc_dtype dtype, uint32_t width);
@@ -169,11 +173,17 @@ typedef struct {
     dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
 } dlc_register_axis;
 
-/* A vector that is stored with its neighbour (codegen/held.c). */
+/* Vectors that are stored together (codegen/held.c). */
+enum { DLC_MOST_PACKED = 4 };
 typedef struct {
-    dlc_waiting *store; /* or NULL: none waits */
-    dlc_expr offset;    /* of its first element */
+    uint32_t n; /* that wait: of one, for its neighbour, or of packed ones */
+    uint8_t are_packed;
+    dlc_waiting *store[DLC_MOST_PACKED];
+    dlc_expr offset[DLC_MOST_PACKED]; /* of the first element */
 } dlc_held;
+
+/* What may wait: nothing, bytes that are made together, or, where neighbours are stored one after the other, these too. */
+typedef enum { DLC_HOLD_NONE, DLC_HOLD_BYTES, DLC_HOLD_NEIGHBOURS } dlc_hold;
 
 /* A stage while it is computed, and where its value is found in registers. */
 typedef struct {
@@ -241,7 +251,8 @@ struct dlc_nest {
     uint32_t partial;       /* which of a step's vectors is being computed */
     uint32_t worker[2];     /* where there are thread loops: pseudo-axes: the thread in its block, the warp */
     dlc_turned_rows *rows;  /* stores of the rows of a register tile's vector that wait, or NULL: none does */
-    uint8_t holds;          /* stores may wait for their neighbours' */
+    uint8_t holds;          /* dlc_hold: which stores may wait, at level `held_level` */
+    uint32_t held_level;
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     uint32_t unit;          /* pseudo-axis: the unit's number */
@@ -260,9 +271,9 @@ enum { DLC_FIRST_PSEUDO = 0x100000 };
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
-/* Stores of vectors between these may wait for their neighbours'. store: true, and this one is stored or waits; false: it may not wait.
+/* Stores of vectors between these may wait for others. store: true, and this one is stored or waits; false: it may not wait.
  * offset: of its first element, without the access's displacement. */
-void dlc_held_begin(dlc_nest *nest);
+void dlc_held_begin(dlc_nest *nest, dlc_hold holds);
 int dlc_held_store(dlc_nest *nest, uint32_t stage, const dlc_access *access, dlc_expr offset, dlc_val value);
 void dlc_held_end(dlc_nest *nest);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */

@@ -501,10 +501,15 @@ static LLVMValueRef float_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uin
     double shift;
     int is_zmm = w == 16 && dlc_cpu_is_avx512(cpu);
     LLVMValueRef x = w > 1 && from == DLC_F32 && bits_of(to) <= 16 ? rounded_operand(value, w, &shift) : NULL;
+    if (x) {
+        value = is_zmm && to == DLC_U8 && shift >= 0 ? rounded_to_byte(cpu, w, x, shift) : rounded_to_int(cpu, to, w, x, shift);
+        cpu->rounded_byte = value;
+        cpu->byte_from = x;
+        cpu->byte_shift = shift;
+        return value;
+    }
     if (w > 1)
-        return x && is_zmm && to == DLC_U8 && shift >= 0 ? rounded_to_byte(cpu, w, x, shift)
-               : x                                       ? rounded_to_int(cpu, to, w, x, shift)
-                                                         : vector_to_int(cpu, from, to, w, value);
+        return vector_to_int(cpu, from, to, w, value);
     return dlc_cpu_intrinsic(cpu, dlc_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &value, 1);
 }
 

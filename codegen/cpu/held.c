@@ -4,12 +4,16 @@
  */
 #include "codegen/cpu/llvm.h"
 
+#include <math.h>
+
 enum { ROUNDED_LANES = 16 }; /* by one instruction, to bf16; twice as many of two vectors */
 
 struct dlc_waiting {
     dlc_access access;
     LLVMValueRef floats, value; /* to be rounded, or as in memory */
     int is_flushed;             /* of floats, subnormals are stored as zeros */
+    LLVMValueRef rounds;        /* or NULL; the bytes are rint(rounds) + shift */
+    double shift;
 };
 
 /* The floats that are stored as bf16 by the instruction that rounds them, or NULL. */
@@ -189,5 +193,108 @@ void dlc_cpu_store_woven(dlc_emitter *e, uint32_t n, dlc_waiting *const *held)
     for (uint32_t k = 0; k < n; k++) {
         LLVMValueRef apart = dlc_cpu_i64(cpu, k * access->width), at = LLVMBuildGEP2(cpu->builder, type, pointer, &apart, 1, "");
         LLVMSetAlignment(LLVMBuildStore(cpu->builder, parts[k], at), dlc_dtype_bytes(access->dtype));
+    }
+}
+
+/* --- bytes --- */
+
+/* Instructions for `lanes` floats: to integers, half to even, and what makes words of two vectors of those, and bytes of two of words. Both
+ * saturate, and go by 128 bits at a time. */
+typedef struct {
+    uint32_t lanes;
+    int has_mask; /* to_int */
+    const char *to_int, *to_words, *to_bytes[2]; /* signed, unsigned */
+} packs;
+
+static const packs all_packs[] = {
+    {4, 0, "llvm.x86.sse2.cvtps2dq", "llvm.x86.sse2.packssdw.128", {"llvm.x86.sse2.packsswb.128", "llvm.x86.sse2.packuswb.128"}},
+    {8, 0, "llvm.x86.avx.cvt.ps2dq.256", "llvm.x86.avx2.packssdw", {"llvm.x86.avx2.packsswb", "llvm.x86.avx2.packuswb"}},
+    {16, 1, "llvm.x86.avx512.mask.cvtps2dq.512", "llvm.x86.avx512.packssdw.512", {"llvm.x86.avx512.packsswb.512", "llvm.x86.avx512.packuswb.512"}},
+};
+
+/* NULL: the target has none for as many. */
+static const packs *packs_for(const dlc_cpu *cpu, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < sizeof all_packs / sizeof *all_packs && dlc_cpu_is_x86(cpu); i++)
+        if (all_packs[i].lanes == lanes && lanes * sizeof(float) == cpu->base.target->vector_bytes)
+            return &all_packs[i];
+    return NULL;
+}
+
+dlc_waiting *dlc_cpu_hold_byte(dlc_emitter *e, const dlc_access *access, dlc_val value)
+{
+    enum { MOST_SHIFT = 1024 }; /* words hold the sum wherever it is a byte */
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    if (dlc_dtype_bytes(access->dtype) != 1 || dlc_llvm(value) != cpu->rounded_byte || !(fabs(cpu->byte_shift) <= MOST_SHIFT) ||
+        !packs_for(cpu, access->width))
+        return NULL;
+    dlc_waiting *held = dlc_new(cpu->arena, dlc_waiting);
+    *held = (dlc_waiting){.access = *access, .value = dlc_llvm(value), .rounds = cpu->byte_from, .shift = cpu->byte_shift};
+    return held;
+}
+
+static LLVMValueRef splat(LLVMValueRef number, uint32_t n)
+{
+    LLVMValueRef all[64];
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = number;
+    return LLVMConstVector(all, n);
+}
+
+/* In i32, without the shift. What is too large for a byte is limited to its greatest; what is too small may become the least i32, which is less
+ * than any byte, as NaN does. That is 0 of unsigned bytes; of signed ones NaN is asked for. */
+static LLVMValueRef whole(dlc_cpu *cpu, const packs *by, const dlc_waiting *held)
+{
+    enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(cpu->context), i32 = LLVMInt32TypeInContext(cpu->context);
+    int is_unsigned = held->access.dtype == DLC_U8;
+    LLVMValueRef x = held->rounds, most = splat(LLVMConstReal(f32, (is_unsigned ? UINT8_MAX : INT8_MAX) - held->shift), by->lanes);
+    if (!is_unsigned) {
+        LLVMValueRef is_nan = LLVMBuildFCmp(cpu->builder, LLVMRealUNO, x, x, "");
+        x = LLVMBuildSelect(cpu->builder, is_nan, splat(LLVMConstReal(f32, -held->shift), by->lanes), x, "");
+    }
+    x = LLVMBuildSelect(cpu->builder, LLVMBuildFCmp(cpu->builder, LLVMRealOLT, most, x, ""), most, x, "");
+    LLVMValueRef args[] = {x, LLVMConstNull(LLVMVectorType(i32, by->lanes)), LLVMConstAllOnes(LLVMIntTypeInContext(cpu->context, by->lanes)),
+                           LLVMConstInt(i32, EMBEDDED, 0)};
+    return dlc_cpu_intrinsic(cpu, by->to_int, NULL, 0, args, by->has_mask ? 4 : 1);
+}
+
+/* The bytes of two to four vectors one behind the other; of less than four some are there twice. */
+static LLVMValueRef packed(dlc_cpu *cpu, const packs *by, uint32_t n, dlc_waiting *const *held)
+{
+    LLVMTypeRef i16 = LLVMInt16TypeInContext(cpu->context), words = LLVMVectorType(i16, 2 * by->lanes);
+    LLVMValueRef wholes[DLC_MOST_PACKED], half[2], numbers[16], shift = LLVMConstInt(i16, (uint64_t)(int64_t)held[0]->shift, 1);
+    for (uint32_t k = 0; k < n; k++)
+        wholes[k] = whole(cpu, by, held[k]);
+    for (uint32_t h = 0; h < 2; h++) {
+        LLVMValueRef pair[] = {wholes[2 * h < n ? 2 * h : 0], wholes[2 * h + 1 < n ? 2 * h + 1 : n - 1]};
+        half[h] = h && n == 2 ? half[0] : dlc_cpu_intrinsic(cpu, by->to_words, NULL, 0, pair, 2);
+        LLVMValueRef sum[] = {half[h], splat(shift, 2 * by->lanes)};
+        if (held[0]->shift != 0 && !(h && n == 2))
+            half[h] = dlc_cpu_intrinsic(cpu, "llvm.sadd.sat", &words, 1, sum, 2);
+    }
+    LLVMValueRef bytes = dlc_cpu_intrinsic(cpu, by->to_bytes[held[0]->access.dtype == DLC_U8], NULL, 0, half, 2);
+    for (uint32_t i = 0; i < by->lanes; i++) /* of 128 bits, each vector has had a quarter */
+        numbers[i] = dlc_cpu_i32(cpu, i / (by->lanes / 4) + i % (by->lanes / 4) * 4);
+    bytes = LLVMBuildBitCast(cpu->builder, bytes, LLVMVectorType(LLVMInt32TypeInContext(cpu->context), by->lanes), "");
+    bytes = LLVMBuildShuffleVector(cpu->builder, bytes, LLVMGetPoison(LLVMTypeOf(bytes)), LLVMConstVector(numbers, by->lanes), "");
+    return LLVMBuildBitCast(cpu->builder, bytes, dlc_cpu_memory_type(cpu, DLC_U8, 4 * by->lanes), "");
+}
+
+/* Of one, packing would take more than it saves. */
+void dlc_cpu_store_packed(dlc_emitter *e, uint32_t n, dlc_waiting *const *held, const uint8_t *joins)
+{
+    dlc_cpu *cpu = (dlc_cpu *)e;
+    uint32_t lanes = held[0]->access.width;
+    if (n == 1) {
+        store_alone(cpu, held[0]);
+        return;
+    }
+    LLVMValueRef bytes = packed(cpu, packs_for(cpu, lanes), n, held);
+    for (uint32_t k = 0, end; k < n; k = end) {
+        for (end = k + 1; end < n && joins[end - 1];)
+            end++;
+        LLVMValueRef part = dlc_cpu_lanes(cpu, bytes, k * lanes, (end - k) * lanes), at = dlc_cpu_address(cpu, &held[k]->access);
+        LLVMSetAlignment(LLVMBuildStore(cpu->builder, part, at), dlc_cpu_alignment(&held[k]->access));
     }
 }

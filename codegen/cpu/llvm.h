@@ -44,6 +44,8 @@ typedef struct {
     dlc_open open[DLC_MAX_LEVELS];
     dlc_vec(dlc_fill) fills;
     LLVMValueRef rounded_bits, rounded_from; /* bits of bf16 that were made last, and of what */
+    LLVMValueRef rounded_byte, byte_from; /* bytes that were made last of rounded floats, rint(byte_from) + byte_shift */
+    double byte_shift;
     uint8_t is_flushed; /* subnormals among what rounded_bits are made of are zeros in them */
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
@@ -99,6 +101,8 @@ int dlc_cpu_store_rounded(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef v
 dlc_waiting *dlc_cpu_hold(dlc_emitter *e, const dlc_access *access, dlc_val value);
 void dlc_cpu_store_held(dlc_emitter *e, dlc_waiting *held, const dlc_access *next, dlc_val value);
 void dlc_cpu_store_woven(dlc_emitter *e, uint32_t n, dlc_waiting *const *held);
+dlc_waiting *dlc_cpu_hold_byte(dlc_emitter *e, const dlc_access *access, dlc_val value);
+void dlc_cpu_store_packed(dlc_emitter *e, uint32_t n, dlc_waiting *const *held, const uint8_t *joins);
 /* Bytes that the address is a multiple of. */
 uint32_t dlc_cpu_alignment(const dlc_access *access);
 

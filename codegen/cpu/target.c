@@ -777,6 +777,7 @@ static const dlc_emitter table = {
     .konst = dlc_cpu_konst, .arith = dlc_cpu_arith, .splat = dlc_cpu_splat, .iota = iota,
     .rotate = rotate,       .turn = turn,           .lane = lane,           .symbol = symbol,       .load = load,
     .hold = dlc_cpu_hold,   .store_held = dlc_cpu_store_held, .store_woven = dlc_cpu_store_woven,
+    .hold_byte = dlc_cpu_hold_byte, .store_packed = dlc_cpu_store_packed,
     .store = store,         .var_new = var_new,     .var_aside = var_aside, .var_get = var_get,     .var_set = var_set,
     .shuffles = 1,          .loop_begin = loop_begin, .loop_end = loop_end, .if_begin = if_begin,   .if_end = if_end,
     .position = position,   .fault = fault,         .fetch = fetch,         .sync = sync,           .dot_step = dlc_cpu_dot_step,

@@ -1,0 +1,106 @@
+/*
+ * Bytes that a register tile's sums become (codegen/held.c): several vectors at once, of different rows or neighbours, to the interpreter's
+ * bytes; of what is too large or too small, infinite or no number, too.
+ */
+#include "tests/unit/schedule_cases.h"
+#include "tests/unit/suite.h"
+
+/* Sums are 0 to 72. */
+static const char *kernel_text(dlc_arena *arena, const char *type, int rows, const char *value)
+{
+    return dlc_arena_printf(arena,
+                            "kernel @k(a: i32[%d,8], b: i32[8,64]) -> (y: %s[%d,64]) {\n  axis i=%d, j=64, k=8\n"
+                            "  t[i,j] = sum(k) a[i, k] * b[k, j]\n  y[i,j] = %s(%s) -> y[i, j]\n}\n",
+                            rows, type, rows, rows, type, value);
+}
+
+static const char *tree_text(dlc_arena *arena, int lanes, int vectors, int rows)
+{
+    const char *fill = vectors > 1 ? dlc_arena_printf(arena, "j:%d, k, lane j:%d x %d", vectors * lanes, lanes, vectors)
+                                   : dlc_arena_printf(arena, "k, lane j:%d", lanes);
+    int columns = vectors * lanes;
+    return dlc_arena_printf(arena,
+                            "  copy columns = t.b [j/%d, k, j%%%d]\n  for %s {\n    columns in scratch\n  }\n"
+                            "  for i:%d, j:%d {\n    t = dot fma i x j over [k] in reg\n    as t {\n      y\n    }\n  }\n",
+                            columns, columns, fill, rows, columns);
+}
+
+static const struct {
+    const char *name;
+    int lanes;
+} targets[] = {{"x86-64-v2", 4}, {"x86-64-v3", 8}, {"x86-64-v4", 16}};
+enum { NTARGETS = sizeof targets / sizeof *targets };
+
+static const struct {
+    const char *type, *value;
+} values[] = {
+    {"u8", "rint((f32(t) - 20.0) * 13.3)"},
+    {"u8", "rint((f32(t) - 30.0) * 5.5) + 117.0"},
+    {"u8", "rint(f32(t) * 9.5) + -7.0"},
+    {"i8", "rint((f32(t) - 30.0) * 7.5)"},
+    {"i8", "rint((f32(t) - 30.0) * 7.5) + -3.0"},
+    {"u8", "rint((f32(t) - 20.0) / (f32(t) - 20.0) * (f32(t) - 36.0) * 13.0) + 5.0"}, /* NaN at 20 */
+    {"i8", "rint((f32(t) - 20.0) / (f32(t) - 20.0) * (f32(t) - 36.0) * 13.0) + 5.0"},
+    {"u8", "rint((f32(t) - 30.0) / f32(select(t < 20, i32(0), i32(1)))) + 100.0"}, /* infinite below 20 */
+    {"i8", "rint((30.0 - f32(t)) / f32(select(t < 20, i32(0), i32(1))))"},
+    {"u8", "rint((f32(t) - 30.0) * 3000000000.0) + 2000.0"}, /* a shift that words do not hold: one by one */
+    {"u8", "rint((f32(t) - 30.0) * 3000000000.0)"},
+};
+enum { NVALUES = sizeof values / sizeof *values };
+
+START_TEST(bytes_are_those_of_the_interpreter)
+{
+    static const int rows[] = {2, 3, 4, 5};
+    const char *target = targets[_i % NTARGETS].name;
+    int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        dlc_arena *arena = dlc_arena_create(0);
+        for (int vectors = 1; vectors <= 2; vectors++)
+            expect_right(kernel_text(arena, values[v].type, rows[r], values[v].value), target, 0, tree_text(arena, lanes, vectors, rows[r]));
+        dlc_arena_destroy(arena);
+    }
+}
+END_TEST
+
+static int calls_of(const char *code, const char *name)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *call = dlc_arena_printf(arena, "@llvm.x86.avx512.%s(", name);
+    int n = -1; /* its declaration */
+    for (const char *at = code; (at = strstr(at, call)); at++)
+        n++;
+    dlc_arena_destroy(arena);
+    return n < 0 ? 0 : n;
+}
+
+static void expect_packs(int rows, int vectors, const char *type, const char *value, const char *name, int n)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *code = code_of(kernel_text(arena, type, rows, value), "x86-64-v4", tree_text(arena, 16, vectors, rows), arena);
+    ck_assert_int_eq(calls_of(code, name), n);
+    dlc_arena_destroy(arena);
+}
+
+START_TEST(four_vectors_are_packed_at_once)
+{
+    expect_packs(2, 2, "u8", values[0].value, "packuswb.512", 1);
+    expect_packs(4, 2, "u8", values[0].value, "packuswb.512", 2);
+    expect_packs(7, 2, "u8", values[0].value, "packuswb.512", 4);
+    expect_packs(7, 2, "u8", values[0].value, "packssdw.512", 7);
+    expect_packs(5, 1, "u8", values[0].value, "packuswb.512", 1); /* one is left, which is stored alone */
+    expect_packs(4, 2, "i8", values[3].value, "packsswb.512", 2);
+    expect_packs(4, 2, "u8", values[9].value, "packuswb.512", 0);
+    expect_packs(4, 2, "i32", "rint(f32(t) * 9.5)", "packssdw.512", 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("held");
+    TCase *tests = tcase_create("held");
+    tcase_set_timeout(tests, 0);
+    tcase_add_loop_test(tests, bytes_are_those_of_the_interpreter, 0, NVALUES * NTARGETS);
+    tcase_add_test(tests, four_vectors_are_packed_at_once);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
