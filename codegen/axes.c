@@ -31,6 +31,7 @@ void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *sched
     nest->with = dlc_new_array(arena, dlc_expr, kernel->axes.n + 1);
     nest->registers = dlc_new_array(arena, dlc_register_axis *, kernel->axes.n + 1);
     nest->states = dlc_new_array(arena, dlc_stage_state, kernel->stages.n + 1);
+    nest->held = dlc_new_array(arena, dlc_held, kernel->stages.n + 1);
     for (uint32_t s = 0; s < kernel->stages.n; s++) /* of the schedule's kernel, where elementary functions are still that */
         nest->states[s].drops_nan = emit->selects && dlc_nan_arrives_anyway(schedule->kernel, s, arena);
     nest->par = dlc_new_array(arena, uint32_t, schedule->nodes.n + 1);

@@ -92,7 +92,7 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
 {
     if (d->is_tile)
         dlc_tile_rows_begin(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-    dlc_held_begin(d->nest, d->is_tile ? DLC_HOLD_NEIGHBOURS : d->is_dealt ? DLC_HOLD_NONE : DLC_HOLD_BYTES);
+    int holds = dlc_held_begin(d->nest, d->is_tile ? DLC_HOLD_NEIGHBOURS : d->is_dealt ? DLC_HOLD_NONE : DLC_HOLD_BYTES, d->nest->level);
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         dlc_dot_enter_lanes(d, d->columns->masks[v]);
         dlc_dot_at_column(d, v);
@@ -107,7 +107,8 @@ static void over_elements(const dot *d, uint32_t node, element_body body)
         dlc_dot_leave_lanes(d->nest);
     }
     d->nest->vector = 0;
-    dlc_held_end(d->nest);
+    if (holds)
+        dlc_held_end(d->nest);
     if (d->is_tile)
         dlc_tile_rows_end(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
     for (uint32_t r = 0; r < d->nrows && d->is_dealt; r++)

@@ -51,7 +51,7 @@ static void keep(dlc_nest *nest, dlc_held *held, dlc_waiting *store, dlc_expr of
 
 int dlc_held_store(dlc_nest *nest, uint32_t s, const dlc_access *access, dlc_expr offset, dlc_val value)
 {
-    dlc_held *held = &nest->states[s].held;
+    dlc_held *held = &nest->held[s];
     int waits = nest->holds && may_wait(nest, s, access);
     dlc_waiting *byte = waits && nest->emit->hold_byte ? nest->emit->hold_byte(nest->emit, access, value) : NULL;
     offset = dlc_addi(nest->kernel->pool, offset, access->disp);
@@ -69,15 +69,18 @@ int dlc_held_store(dlc_nest *nest, uint32_t s, const dlc_access *access, dlc_exp
     return 1;
 }
 
-void dlc_held_begin(dlc_nest *nest, dlc_hold holds)
+int dlc_held_begin(dlc_nest *nest, dlc_hold holds, uint32_t level)
 {
+    if (nest->holds)
+        return 0;
     nest->holds = (uint8_t)holds;
-    nest->held_level = nest->level;
+    nest->held_level = level;
+    return 1;
 }
 
 void dlc_held_end(dlc_nest *nest)
 {
     for (uint32_t s = 0; s < nest->kernel->stages.n; s++)
-        let_go(nest, &nest->states[s].held);
+        let_go(nest, &nest->held[s]);
     nest->holds = DLC_HOLD_NONE;
 }

@@ -179,10 +179,12 @@ static void walk_fold(dlc_nest *nest, const jam *j, uint32_t n)
     nest->node = before;
 }
 
-/* What follows the folds, with their values, point by point: computed in a branch, so that it is not known behind it. */
+/* What follows the folds, with their values, point by point: computed in a branch, so that it is not known behind it; bytes are stored when there
+ * are enough of them. */
 static void walk_rest(dlc_nest *nest, const jam *j, uint32_t rest)
 {
     dlc_emitter *emit = nest->emit;
+    int holds = dlc_held_begin(nest, DLC_HOLD_BYTES, nest->level + 1);
     for (int64_t p = 0; p < j->count; p++) {
         emit->if_begin(emit, emit->konst(emit, DLC_BOOL, (dlc_scalar){.i = 1}, 1));
         dlc_nest_enter(nest);
@@ -194,6 +196,8 @@ static void walk_rest(dlc_nest *nest, const jam *j, uint32_t rest)
         dlc_nest_leave(nest);
         emit->if_end(emit);
     }
+    if (holds)
+        dlc_held_end(nest);
 }
 
 /* --- tiles that are written out --- */

@@ -202,7 +202,6 @@ typedef struct {
     uint32_t nrows, nvectors;
     uint32_t lanes, zero; /* of a register tile: pseudo-axes: the lane within a vector; 0 */
     dlc_var pieces[DLC_MOST_PIECES]; /* of a dealt copy: what this thread has loaded, by iteration of its deal */
-    dlc_held held;
     uint8_t is_met;        /* lanes read what other lanes stored */
     uint8_t is_met_within; /* in the stage itself: at earlier points, or of what it updates */
 } dlc_stage_state;
@@ -251,8 +250,9 @@ struct dlc_nest {
     uint32_t partial;       /* which of a step's vectors is being computed */
     uint32_t worker[2];     /* where there are thread loops: pseudo-axes: the thread in its block, the warp */
     dlc_turned_rows *rows;  /* stores of the rows of a register tile's vector that wait, or NULL: none does */
-    uint8_t holds;          /* dlc_hold: which stores may wait, at level `held_level` */
+    uint8_t holds;          /* dlc_hold: which stores may wait, those at level `held_level` */
     uint32_t held_level;
+    dlc_held *held;         /* by stage: what waits */
     uint8_t deal;           /* dlc_loop_kind of the deal being walked, WARP or THREAD; LEAF: none */
     uint32_t *par;          /* by node: pseudo-axis, the number of a parallel loop's tile */
     uint32_t unit;          /* pseudo-axis: the unit's number */
@@ -271,9 +271,10 @@ enum { DLC_FIRST_PSEUDO = 0x100000 };
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena);
 void dlc_nest_init(dlc_nest *nest, dlc_kernel *kernel, const dlc_schedule *schedule, dlc_emitter *emit,
                    dlc_arena *arena, dlc_diag *diag);
-/* Stores of vectors between these may wait for others. store: true, and this one is stored or waits; false: it may not wait.
+/* Stores of vectors between these may wait for others, those that are at this level; end: at it or the one around it. begin: whether it did,
+ * so that there is an end to call: not where others wait already. store: true, and this one is stored or waits; false: it may not wait.
  * offset: of its first element, without the access's displacement. */
-void dlc_held_begin(dlc_nest *nest, dlc_hold holds);
+int dlc_held_begin(dlc_nest *nest, dlc_hold holds, uint32_t level);
 int dlc_held_store(dlc_nest *nest, uint32_t stage, const dlc_access *access, dlc_expr offset, dlc_val value);
 void dlc_held_end(dlc_nest *nest);
 /* Levels. enter: after the target opened a loop or branch. leave: closes it. */

@@ -77,6 +77,7 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
         return;
     uint32_t nturned = count == nest->width ? dlc_turn_begin(nest, n, lo, hi, turned) : 0;
     int is_woven = !hi && dlc_turn_woven_begin(nest, n, count);
+    int holds = !hi && dlc_held_begin(nest, DLC_HOLD_BYTES, nest->level + (many ? 1 : 0));
     for (int64_t i = 0; i < count; i++) {
         dlc_expr point = simplified(nest, dlc_addi(nest->kernel->pool, lo, i));
         if (many || hi) {
@@ -95,6 +96,8 @@ static void walk_points(dlc_nest *nest, uint32_t n, dlc_expr lo, int64_t count, 
         }
         dlc_walk_forget(nest, n);
     }
+    if (holds)
+        dlc_held_end(nest);
     if (is_woven)
         dlc_turn_rows_end(nest);
 }

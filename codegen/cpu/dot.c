@@ -62,16 +62,50 @@ static LLVMValueRef in_turns(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildShuffleVector(cpu->builder, a, b, LLVMConstVector(lanes, 2 * n), "");
 }
 
+static LLVMValueRef side_by_side(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b)
+{
+    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(a)), numbers[MOST_BYTES];
+    for (uint32_t i = 0; i < 2 * n; i++)
+        numbers[i] = i;
+    return dlc_cpu_pick(cpu, a, b, 2 * n, numbers);
+}
+
+/* Four vectors of 16 bytes: side by side, words of four are put in turns, and then the bytes of each 128 bits. With VBMI both are one
+ * instruction; else two of the port that shuffles, where one byte after the other takes six. */
+static LLVMValueRef interleaved_quarters(dlc_cpu *cpu, const LLVMValueRef *parts)
+{
+    enum { QUARTER = 4, LANES = QUARTER * QUARTER, ALL = QUARTER * LANES };
+    LLVMTypeRef byte = LLVMInt8TypeInContext(cpu->context), words = LLVMVectorType(LLVMInt32TypeInContext(cpu->context), LANES);
+    LLVMValueRef all = side_by_side(cpu, side_by_side(cpu, parts[0], parts[1]), side_by_side(cpu, parts[2], parts[3])), from[ALL];
+    uint32_t numbers[ALL];
+    if (dlc_interleaves_at_once(cpu->base.target)) {
+        for (uint32_t i = 0; i < ALL; i++)
+            from[i] = LLVMConstInt(byte, i / QUARTER + i % QUARTER * LANES, 0);
+        LLVMValueRef args[] = {all, LLVMConstVector(from, ALL)};
+        cpu->facts |= DLC_HAS_VBMI;
+        return LLVMBuildBitCast(cpu->builder, dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.permvar.qi.512", NULL, 0, args, 2), words, "");
+    }
+    for (uint32_t i = 0; i < LANES; i++)
+        numbers[i] = i / QUARTER + i % QUARTER * QUARTER;
+    LLVMValueRef turned = dlc_cpu_pick(cpu, LLVMBuildBitCast(cpu->builder, all, words, ""), LLVMGetPoison(words), LANES, numbers);
+    turned = LLVMBuildBitCast(cpu->builder, turned, LLVMTypeOf(all), "");
+    for (uint32_t i = 0; i < ALL; i++)
+        numbers[i] = i / LANES * LANES + i / QUARTER % QUARTER + i % QUARTER * QUARTER;
+    return LLVMBuildBitCast(cpu->builder, dlc_cpu_pick(cpu, turned, LLVMGetPoison(LLVMTypeOf(all)), ALL, numbers), words, "");
+}
+
 dlc_val dlc_cpu_interleave(dlc_emitter *e, dlc_dtype dtype, uint32_t width, uint32_t n, const dlc_val *elements)
 {
     dlc_cpu *cpu = (dlc_cpu *)e;
-    enum { WORD = 32, MOST = 4 };
+    enum { WORD = 32, MOST = 4, QUARTER_LANES = 16 };
     uint32_t bits = WORD / n;
     LLVMValueRef parts[MOST];
     for (uint32_t i = 0; i < n; i++) {
         LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(cpu->context, bits), width);
         parts[i] = elements[i] ? dlc_cpu_to_memory(cpu, dtype, width, dlc_llvm(elements[i])) : LLVMConstNull(type);
     }
+    if (n == MOST && width == QUARTER_LANES && dlc_cpu_is_avx512(cpu))
+        return dlc_wrap(interleaved_quarters(cpu, parts));
     for (; n > 1; n /= 2, bits *= 2)
         for (uint32_t i = 0; i < n / 2; i++) {
             LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(cpu->context, 2 * bits), width);

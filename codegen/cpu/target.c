@@ -603,12 +603,14 @@ static LLVMBasicBlockRef new_block(dlc_cpu *cpu)
     return LLVMAppendBasicBlockInContext(cpu->context, cpu->function, "");
 }
 
+/* What is computed in a branch that is always taken is known to LLVM behind it. */
 static dlc_open *open_level(dlc_cpu *cpu, LLVMValueRef condition)
 {
     dlc_open *open = &cpu->open[++cpu->level];
     *open = (dlc_open){.body = new_block(cpu)};
     open->exit = new_block(cpu);
-    open->outer_branch = LLVMBuildCondBr(cpu->builder, condition, open->body, open->exit);
+    int is_taken = LLVMIsAConstantInt(condition) && LLVMConstIntGetZExtValue(condition);
+    open->outer_branch = is_taken ? LLVMBuildBr(cpu->builder, open->body) : LLVMBuildCondBr(cpu->builder, condition, open->body, open->exit);
     cpu->block = open->body;
     LLVMPositionBuilderAtEnd(cpu->builder, open->body);
     return open;

@@ -542,10 +542,26 @@ static uint32_t facts_of_products(const dlc_schedule *schedule)
     return facts;
 }
 
+int dlc_interleaves_at_once(const dlc_target *target)
+{
+    return dlc_scales(target) && target->facts & DLC_HAS_VBMI;
+}
+
+/* Granules of four bytes are put together of neighbours' vectors. */
+static int interleaves(const dlc_schedule *schedule)
+{
+    enum { BYTES = 4 };
+    int result = 0;
+    for (uint32_t n = 0; n < schedule->nodes.n; n++)
+        result |= schedule->nodes.data[n].kind == DLC_LOOP_LEAF && dlc_dots[schedule->nodes.data[n].own].granule == BYTES;
+    return result && dlc_interleaves_at_once(schedule->target);
+}
+
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch)
 {
     int rounds = dlc_rounds_bf16(schedule->target) && makes_bf16(schedule->kernel);
-    return facts_of_products(schedule) | (rounds ? DLC_HAS_BF16 : 0) | (looks_up(schedule, scratch) ? DLC_HAS_VBMI : 0);
+    int permutes = interleaves(schedule) || looks_up(schedule, scratch);
+    return facts_of_products(schedule) | (rounds ? DLC_HAS_BF16 : 0) | (permutes ? DLC_HAS_VBMI : 0);
 }
 
 const char *dlc_schedule_peak(const dlc_schedule *schedule)

@@ -376,8 +376,10 @@ int dlc_goes_by_lanes(const dlc_target *target, const dlc_kernel *kernel, const 
 int dlc_is_turnable(dlc_dtype dtype);
 /* It has the row `scale` of expr.def: vscalefps. */
 int dlc_scales(const dlc_target *target);
-/* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes, of tables and of rounding. What the target has
- * besides is not asked of the machine that runs it. */
+/* Four vectors of 16 bytes become lanes of four by one instruction. */
+int dlc_interleaves_at_once(const dlc_target *target);
+/* Facts whose instructions code of the schedule may have: those of its rows, of products of bytes, of granules that are put together, of
+ * tables and of rounding. What the target has besides is not asked of the machine that runs it. */
 uint32_t dlc_schedule_facts(const dlc_schedule *schedule, dlc_arena *scratch);
 /* The fact whose rate (dlc_machine's ops_per_us) bounds the schedule's arithmetic, by its name: that of its rows, or "fma"; "" on a
  * device, whose rates are not a processor's. */

@@ -6,7 +6,7 @@
 
 static const char *const targets[] = {
     "x86-64-v2", "x86-64-v3", "x86-64-v3+avx_vnni", "x86-64-v4", "x86-64-v4+vnni+bf16", "aarch64", "aarch64+dotprod+i8mm",
-    "x86-64-v2+amx_int8+amx_bf16", "x86-64-v4+amx_int8+amx_bf16",
+    "x86-64-v2+amx_int8+amx_bf16", "x86-64-v4+amx_int8+amx_bf16", "x86-64-v4+vnni+vbmi",
 };
 enum { NTARGETS = sizeof targets / sizeof *targets, SOME_TARGETS = 4 };
 

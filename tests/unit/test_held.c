@@ -62,6 +62,32 @@ START_TEST(bytes_are_those_of_the_interpreter)
 }
 END_TEST
 
+/* Points of an unrolled loop wait for each other, too. */
+static const char *windows_text(dlc_arena *arena, const char *type, const char *value, int points)
+{
+    return dlc_arena_printf(arena,
+                            "kernel @k(x: i32[6,%d,64]) -> (y: %s[6,%d,64]) {\n  axis h=6, v=%d, j=64, k=3\n"
+                            "  t[h,v,j] = sum(k) x[h, v + k, j] * i32(8)\n  y[h,v,j] = %s(%s) -> y[h, v, j]\n}\n",
+                            points + 2, type, points, points, type, value);
+}
+
+static const char *windows_tree(dlc_arena *arena, int lanes)
+{
+    return dlc_arena_printf(arena, "  for h, lane j:%d, unroll v {\n    unroll k {\n      t in reg\n    }\n    y\n  }\n", lanes);
+}
+
+START_TEST(points_become_bytes_together)
+{
+    const char *target = targets[_i % NTARGETS].name;
+    int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS;
+    for (int points = 2; points < 8; points++) {
+        dlc_arena *arena = dlc_arena_create(0);
+        expect_right(windows_text(arena, values[v].type, values[v].value, points), target, 0, windows_tree(arena, lanes));
+        dlc_arena_destroy(arena);
+    }
+}
+END_TEST
+
 static int calls_of(const char *code, const char *name)
 {
     dlc_arena *arena = dlc_arena_create(0);
@@ -90,6 +116,10 @@ START_TEST(four_vectors_are_packed_at_once)
     expect_packs(5, 1, "u8", values[0].value, "packuswb.512", 1); /* one is left, which is stored alone */
     expect_packs(4, 2, "i8", values[3].value, "packsswb.512", 2);
     expect_packs(4, 2, "u8", values[9].value, "packuswb.512", 0);
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *windows = windows_text(arena, "u8", values[0].value, 7);
+    ck_assert_int_eq(calls_of(code_of(windows, "x86-64-v4", windows_tree(arena, 16), arena), "packuswb.512"), 2);
+    dlc_arena_destroy(arena);
     expect_packs(4, 2, "i32", "rint(f32(t) * 9.5)", "packssdw.512", 0);
 }
 END_TEST
@@ -100,6 +130,7 @@ int main(void)
     TCase *tests = tcase_create("held");
     tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, bytes_are_those_of_the_interpreter, 0, NVALUES * NTARGETS);
+    tcase_add_loop_test(tests, points_become_bytes_together, 0, NVALUES * NTARGETS);
     tcase_add_test(tests, four_vectors_are_packed_at_once);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

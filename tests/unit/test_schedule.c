@@ -403,6 +403,7 @@ END_TEST
 #define TABLE(size) \
     "kernel @table(x: u8[64], t: u8[" size "]) -> (y: u8[64]) {\n  axis i=64\n  y[i] = t[i64(x[i])]\n}\n"
 #define BYTE_LANES(n) "  par i, lane j:" n " {\n    for k {\n      a in reg\n    }\n    y\n  }\n"
+#define BYTE_GRANULES "  par i, lane j:16 {\n    unroll k:4 {\n      a = dot vpdpbusd over [k] in reg\n    }\n    y\n  }\n"
 
 static const struct {
     const char *kernel, *target, *tree;
@@ -412,6 +413,8 @@ static const struct {
     {BYTES("i8", "u8"), "x86-64-v4+vnni", BYTE_LANES("16"), DLC_HAS_VNNI},
     {BYTES("i8", "i8"), "x86-64-v4+vnni", BYTE_LANES("16"), 0},
     {BYTES("u8", "i8"), "x86-64-v4", BYTE_LANES("16"), 0},
+    {BYTES("u8", "i8"), "x86-64-v4+vbmi+vnni", BYTE_GRANULES, DLC_HAS_VNNI | DLC_HAS_VBMI},
+    {BYTES("u8", "i8"), "x86-64-v4+vnni", BYTE_GRANULES, DLC_HAS_VNNI},
     {TABLE("256"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", DLC_HAS_VBMI},
     {TABLE("300"), "x86-64-v4+vbmi+vnni", "  lane i:16 {\n    y\n  }\n", 0},
     {MAP, "x86-64-v4+vbmi+vnni+bf16", "  for i, lane j:16 {\n    y\n  }\n", 0},
