@@ -6,13 +6,18 @@
  */
 #include "codegen/codegen.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen/cpu/cache.h"
+
+/* A kernel's function while its object is made: what LLVM sees says nothing of the kernel's number, so equal kernels are found in the cache
+ * wherever they stand. As long as the longest name. */
+static const char unnumbered[] = "dlc_k__number__";
 
 typedef struct {
     const dlc_module *module;
@@ -53,7 +58,8 @@ static void build(const job *work, uint32_t index, LLVMContextRef context, LLVMM
                         dlc_arena *arena, dlc_diag *diag)
 {
     const dlc_module_kernel *entry = &work->module->kernels.data[index];
-    const char *name = dlc_arena_printf(arena, "dlc_k%u", work->options->first + index);
+    int is_object = work->options->kind == DLC_EMIT_OBJECT;
+    const char *name = is_object ? unnumbered : dlc_arena_printf(arena, "dlc_k%u", work->options->first + index);
     dlc_kernel *kernel = dlc_nest_private_kernel(entry->schedule->kernel, work->module->target, arena);
     dlc_cpu *cpu = dlc_new(arena, dlc_cpu);
     dlc_nest *nest = dlc_new(arena, dlc_nest);
@@ -170,6 +176,15 @@ static void run_workers(job *work, uint32_t njobs)
         pthread_join(threads[--started], NULL);
 }
 
+/* Its name, in the object's table of strings. */
+static void set_number(char *object, size_t size_bytes, uint32_t number)
+{
+    char *name = memmem(object, size_bytes, unnumbered, sizeof unnumbered);
+    assert(name);
+    memset(name, 0, sizeof unnumbered);
+    snprintf(name, sizeof unnumbered, "dlc_k%u", number);
+}
+
 static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob *blobs)
 {
     dlc_status status = DLC_OK;
@@ -183,7 +198,10 @@ static dlc_status collect(job *work, dlc_arena *arena, dlc_diag *diag, dlc_blob 
         if (!work->results[k])
             continue;
         blobs[k].size_bytes = LLVMGetBufferSize(work->results[k]);
-        blobs[k].bytes = dlc_arena_copy(arena, LLVMGetBufferStart(work->results[k]), blobs[k].size_bytes);
+        char *bytes = dlc_arena_copy(arena, LLVMGetBufferStart(work->results[k]), blobs[k].size_bytes);
+        if (work->options->kind == DLC_EMIT_OBJECT)
+            set_number(bytes, blobs[k].size_bytes, work->options->first + k);
+        blobs[k].bytes = bytes;
         LLVMDisposeMemoryBuffer(work->results[k]);
     }
     return status;
