@@ -102,11 +102,16 @@ static inline void scheduled_fill(dlc_dtype dtype, void *data, size_t n, uint32_
     }
 }
 
-/* Inputs and expected outputs of each kernel at these sizes. */
+/* Inputs and expected outputs of each kernel at these sizes: neighbours of one kernel share them. */
 static inline const char *scheduled_expect(scheduled *all, uint32_t n, int is_unfused, const int64_t *sizes, dlc_arena *arena)
 {
     for (uint32_t k = 0; k < n; k++) {
         const dlc_kernel *kernel = all[k].kernel;
+        if (k && kernel == all[k - 1].kernel) {
+            all[k].trial = all[k - 1].trial;
+            all[k].trial.schedule = all[k].schedule;
+            continue;
+        }
         int64_t *symbols = dlc_new_array(arena, int64_t, kernel->symbols.n + 1);
         void **buffers = dlc_new_array(arena, void *, kernel->buffers.n + 1);
         for (uint32_t i = 0; i < kernel->symbols.n; i++)

@@ -174,13 +174,12 @@ static void runs_under(const char *kernel_text, const char *body, const char *ta
     dlc_diag_init(&diag, arena);
     scheduled all[NALIGNED] = {0};
     const char *text = dlc_arena_printf(arena, "schedule %s grain 1 {\n%s}\n", target, body);
-    for (uint32_t k = 0; k < NALIGNED; k++) {
-        dlc_kernel *kernel = NULL;
-        dlc_schedule *schedule = NULL;
-        ck_assert_msg(dlc_kernel_parse(kernel_text, arena, &diag, &kernel) == DLC_OK, "%s", diag.messages[0].text);
-        ck_assert_msg(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule) == DLC_OK, "%s", diag.messages[0].text);
+    dlc_kernel *kernel = NULL;
+    dlc_schedule *schedule = NULL;
+    ck_assert_msg(dlc_kernel_parse(kernel_text, arena, &diag, &kernel) == DLC_OK, "%s", diag.messages[0].text);
+    ck_assert_msg(dlc_schedule_parse(text, kernel, NULL, arena, &diag, &schedule) == DLC_OK, "%s", diag.messages[0].text);
+    for (uint32_t k = 0; k < NALIGNED; k++)
         all[k] = (scheduled){.kernel = kernel, .schedule = schedule};
-    }
     const char *problem = schedules_run(all, NALIGNED, target, arena);
     ck_assert_msg(!problem, "%s: %s", target, problem);
     dlc_arena_destroy(arena);
