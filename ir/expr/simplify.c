@@ -16,38 +16,47 @@ enum { MAX_DEPTH = 8 };
 typedef struct {
     dlc_interval range;
     dlc_expr simple, slack; /* 0: not asked for yet */
-    uint8_t is_known, is_wanted;
+    uint8_t is_known;
 } known;
 
 enum { DLC_NO_SLACK = 0xffffffff };
 
 /* Pages of what is known: one expression asks about few of a pool's, which lie close together. */
 enum { PAGE = 32 };
+typedef struct {
+    uint32_t wanted; /* a bit each */
+    known of[PAGE];
+} page;
 
 struct dlc_known {
     const dlc_ranges *ranges;
     dlc_arena *scratch;
-    known **pages; /* by id / PAGE; NULL: nothing is known of these */
+    page **pages; /* by id / PAGE; NULL: nothing is known of these */
     uint32_t npages;
     dlc_ids pending;
 };
 
 typedef dlc_known context;
 
-static known *known_of(context *ctx, dlc_expr expr)
+static page *page_of(context *ctx, dlc_expr expr)
 {
-    uint32_t page = expr / PAGE;
-    if (page >= ctx->npages) {
-        uint32_t n = page + page / 2 + 1;
-        known **grown = dlc_new_array(ctx->scratch, known *, n);
+    uint32_t number = expr / PAGE;
+    if (number >= ctx->npages) {
+        uint32_t n = number + number / 2 + 1;
+        page **grown = dlc_new_array(ctx->scratch, page *, n);
         if (ctx->npages)
             memcpy(grown, ctx->pages, ctx->npages * sizeof *grown);
         ctx->pages = grown;
         ctx->npages = n;
     }
-    if (!ctx->pages[page])
-        ctx->pages[page] = dlc_new_array(ctx->scratch, known, PAGE);
-    return &ctx->pages[page][expr % PAGE];
+    if (!ctx->pages[number])
+        ctx->pages[number] = dlc_new(ctx->scratch, page);
+    return ctx->pages[number];
+}
+
+static known *known_of(context *ctx, dlc_expr expr)
+{
+    return &page_of(ctx, expr)->of[expr % PAGE];
 }
 
 static dlc_interval range_of(context *ctx, const dlc_pool *pool, dlc_expr expr)
@@ -557,23 +566,47 @@ static dlc_expr simplify_operands(context *ctx, dlc_pool *pool, dlc_expr expr)
     return is_same ? expr : dlc_pool_rebuild(pool, &node, args);
 }
 
-static int is_wanted(const context *ctx, dlc_expr expr)
+static void set_wanted(context *ctx, dlc_expr expr, int is_wanted)
 {
-    const known *page = ctx->pages[expr / PAGE];
-    return page && page[expr % PAGE].is_wanted;
+    page *in = page_of(ctx, expr);
+    uint32_t bit = UINT32_C(1) << expr % PAGE;
+    in->wanted = is_wanted ? in->wanted | bit : in->wanted & ~bit;
+}
+
+/* The next wanted one from `expr` downwards, or upwards; 0: there is none down to, or up to, `end`, whose page there is. */
+static dlc_expr wanted_below(const context *ctx, dlc_expr expr, dlc_expr end)
+{
+    uint32_t number = expr / PAGE, bits = ctx->pages[number] ? ctx->pages[number]->wanted << (PAGE - 1 - expr % PAGE) : 0;
+    if (bits)
+        return expr - (uint32_t)__builtin_clz(bits);
+    while (number-- > end / PAGE)
+        if (ctx->pages[number] && ctx->pages[number]->wanted)
+            return number * PAGE + (PAGE - 1 - (uint32_t)__builtin_clz(ctx->pages[number]->wanted));
+    return 0;
+}
+
+static dlc_expr wanted_above(const context *ctx, dlc_expr expr, dlc_expr end)
+{
+    uint32_t number = expr / PAGE, bits = ctx->pages[number] ? ctx->pages[number]->wanted >> expr % PAGE : 0;
+    if (bits)
+        return expr + (uint32_t)__builtin_ctz(bits);
+    while (++number <= end / PAGE)
+        if (ctx->pages[number] && ctx->pages[number]->wanted)
+            return number * PAGE + (uint32_t)__builtin_ctz(ctx->pages[number]->wanted);
+    return 0;
 }
 
 /* Marks what root is made of and was not asked for before; returns the lowest id of it. */
 static dlc_expr want(context *ctx, const dlc_pool *pool, dlc_expr root)
 {
     dlc_expr lowest = root;
-    known_of(ctx, root)->is_wanted = 1;
-    for (dlc_expr id = root; id >= lowest; id--)
-        for (uint32_t i = 0; is_wanted(ctx, id) && i < dlc_node_of(pool, id)->nargs; i++) {
+    set_wanted(ctx, root, 1);
+    for (dlc_expr id = root; id >= lowest; id = wanted_below(ctx, id - 1, lowest))
+        for (uint32_t i = 0; i < dlc_node_of(pool, id)->nargs; i++) {
             dlc_expr arg = dlc_arg(pool, id, i);
             if (!arg || known_of(ctx, arg)->simple)
                 continue;
-            known_of(ctx, arg)->is_wanted = 1;
+            set_wanted(ctx, arg, 1);
             lowest = arg < lowest ? arg : lowest;
         }
     return lowest;
@@ -581,13 +614,13 @@ static dlc_expr want(context *ctx, const dlc_pool *pool, dlc_expr root)
 
 static dlc_expr simplify(context *ctx, dlc_pool *pool, dlc_expr root)
 {
-    for (dlc_expr id = known_of(ctx, root)->simple ? root + 1 : want(ctx, pool, root); id <= root; id++) {
-        if (!is_wanted(ctx, id))
-            continue;
-        known *of = known_of(ctx, id);
+    if (known_of(ctx, root)->simple)
+        return known_of(ctx, root)->simple;
+    for (dlc_expr id = want(ctx, pool, root); id && id <= root; id = wanted_above(ctx, id, root)) {
         dlc_expr first = dlc_node_of(pool, id)->nargs ? known_of(ctx, dlc_arg(pool, id, 0))->simple : 0;
-        of->simple = simplify_node(ctx, pool, simplify_operands(ctx, pool, id), dlc_op_of(pool, id), first);
-        of->is_wanted = 0;
+        dlc_expr simple = simplify_node(ctx, pool, simplify_operands(ctx, pool, id), dlc_op_of(pool, id), first);
+        known_of(ctx, id)->simple = simple;
+        set_wanted(ctx, id, 0);
     }
     return known_of(ctx, root)->simple;
 }
