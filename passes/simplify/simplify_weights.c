@@ -258,7 +258,64 @@ dlc_value *dlc_rule_scale_into_scale(dlc_pass_ctx *ctx, dlc_node *node)
     return dlc_build2(ctx->graph, node, DLC_OP_ADD, terms[0], terms[1]);
 }
 
-/* round(f32(n) * s + b) = round(muladd(f32(n), s, b)), n integers: what is rounded to a code is rounded once before, not twice */
+/* Every element is a whole number that a float holds. */
+static int are_floats(const dlc_graph *graph, const dlc_value *constant)
+{
+    enum { END = 1 << FLT_MANT_DIG };
+    for (int64_t i = 0, n = elems_of(graph, constant); i < n; i++) {
+        int64_t number = dlc_scalar_read(DLC_I32, (const uint8_t *)constant->data->bytes + i * 4).i;
+        if (number <= -END || number >= END)
+            return 0;
+    }
+    return 1;
+}
+
+/* Codes that nobody else reads, of a float: as one kernel has both, it rounds, and takes the zero off, in floats. */
+static int are_rounded_for(const dlc_value *n)
+{
+    const dlc_value *codes = dlc_is_op(n, DLC_OP_CAST) ? n->def->inputs[0] : NULL;
+    return codes && dlc_value_nuses(codes) == 1 && dlc_is_op(codes, DLC_OP_CAST) && dlc_is_float(codes->def->inputs[0]->type.dtype);
+}
+
+/* Of integers f32(n - c), c constant: f32(n) in their place, and what that leaves out, -c * s, is added to *shift, where NULL is 0. */
+static int take_shift(dlc_pass_ctx *ctx, dlc_node *at, dlc_value **integers, dlc_value *scale, dlc_value **shift)
+{
+    dlc_graph *graph = ctx->graph;
+    dlc_value *number = (*integers)->def->inputs[0];
+    if (!dlc_is_op(number, DLC_OP_SUB) || number->type.dtype != DLC_I32 || dlc_value_nuses(number) != 1 || dlc_value_nuses(*integers) != 1)
+        return 0;
+    dlc_value *n = number->def->inputs[0], *c = number->def->inputs[1];
+    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
+    if (!dlc_is_constant(c) || !are_floats(graph, c) || !dlc_same_type(&n->type, &number->type) || are_rounded_for(n))
+        return 0;
+    dlc_value *own = dlc_build_folded(ctx, dlc_build(graph, at, DLC_OP_CAST, &c, 1, &attr, 1));
+    own = own ? dlc_build_folded(ctx, dlc_build(graph, at, DLC_OP_NEG, &own, 1, NULL, 0)) : NULL;
+    own = own ? combined(ctx, at, DLC_OP_MUL, own, scale) : NULL;
+    own = own && *shift ? combined(ctx, at, DLC_OP_ADD, own, *shift) : own;
+    dlc_value *bare = own ? dlc_build(graph, at, DLC_OP_CAST, &n, 1, &attr, 1) : NULL;
+    if (!bare)
+        return 0;
+    *integers = bare;
+    *shift = own;
+    return 1;
+}
+
+/* f32(n) * s + rest, rest a constant, f32(m) * t, or anything */
+static dlc_value *muladd_of(dlc_pass_ctx *ctx, dlc_node *at, dlc_value *integers, dlc_value *scale, dlc_value *rest)
+{
+    dlc_value *others, *shift = NULL, *factor = dlc_value_nuses(rest) == 1 ? scale_of_integers(rest, &others) : NULL;
+    int is_shifted = factor && take_shift(ctx, at, &integers, scale, &shift);
+    if (factor && take_shift(ctx, at, &others, factor, &shift))
+        is_shifted = 1;
+    if (is_shifted)
+        rest = dlc_build(ctx->graph, at, DLC_OP_MULADD, (dlc_value *[]){others, factor, shift}, 3, NULL, 0);
+    else if (dlc_is_constant(rest) && (shift = rest, take_shift(ctx, at, &integers, scale, &shift)))
+        rest = shift;
+    return rest ? dlc_build(ctx->graph, at, DLC_OP_MULADD, (dlc_value *[]){integers, scale, rest}, 3, NULL, 0) : NULL;
+}
+
+/* round(f32(n) * s + b) = round(muladd(f32(n), s, b)), n integers: what is rounded to a code is rounded once before, not twice. A constant that is
+ * taken off n goes into b, or into the product that is added. */
 dlc_value *dlc_rule_sum_of_scaled(dlc_pass_ctx *ctx, dlc_node *node)
 {
     dlc_value *sum = node->inputs[0], *integers;
@@ -268,8 +325,7 @@ dlc_value *dlc_rule_sum_of_scaled(dlc_pass_ctx *ctx, dlc_node *node)
         dlc_value *product = sum->def->inputs[i], *scale = scale_of_integers(product, &integers);
         if (!scale || dlc_value_nuses(product) != 1 || !dlc_same_type(&product->type, &sum->type))
             continue;
-        dlc_value *terms[] = {integers, scale, sum->def->inputs[1 - i]};
-        sum = dlc_build(ctx->graph, sum->def, DLC_OP_MULADD, terms, 3, NULL, 0);
+        sum = muladd_of(ctx, sum->def, integers, scale, sum->def->inputs[1 - i]);
         return sum ? dlc_build(ctx->graph, node, DLC_OP_ROUND, &sum, 1, NULL, 0) : NULL;
     }
     return NULL;
