@@ -176,11 +176,19 @@ uint32_t dlc_attention_group_end(const attention *a, uint32_t first, uint32_t en
     return s;
 }
 
+/* Vectors of a panel go side by side: a maximum waits for the one before it, and nothing else is there to do meanwhile. (Emerald Rapids, 12
+ * heads of 128 keys of 32: two .955 of the time of one, four .935.) */
+static uint32_t width_of_rows(const attention *a)
+{
+    uint32_t width = a->t.lanes.width, columns = a->t.products[a->scores].n;
+    return columns % width ? width : columns;
+}
+
 static void build_rows(const attention *a)
 {
     dlc_schedule *schedule = a->t.c->schedule;
     uint32_t s = a->t.products[a->scores].as_end;
-    dlc_schedule_open_lane(schedule, a->query, a->t.lanes.width, 1);
+    dlc_schedule_open_lane(schedule, a->query, width_of_rows(a), 1);
     while (s < a->values) {
         uint32_t by_keys = (uint32_t)dlc_attention_is_by_keys(a, s), end = dlc_attention_group_end(a, s, a->values);
         if (by_keys)

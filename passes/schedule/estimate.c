@@ -516,7 +516,9 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     double vectors = points / width, beside = (double)loop->tile / width * loop->count, added = 0;
     int is_fold = dlc_ids_find(&stage->reduce, loop->axis, NULL);
     double waiting = vectors * e->schedule->target->machine->sum_latency / beside;
-    if (is_fold && waiting > cycles)
+    uint32_t inside = dlc_schedule_parent(e->schedule, leaf);
+    int is_chain = stage->reduce.n && node_at(e, inside)->kind == DLC_LOOP_FOR && node_at(e, inside)->end == inside + 2; /* nothing else is there to do */
+    if ((is_fold || is_chain) && waiting > cycles)
         added = waiting - cycles;
     double guard = e->schedule->target->vector_bytes == 64 ? MASKED_CYCLES : GUARD_CYCLES;
     if (is_fold && loop->count > 1) { /* what is left goes vector by vector, into one sum */
