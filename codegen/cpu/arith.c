@@ -33,20 +33,9 @@ static LLVMTypeRef float_type(const dlc_cpu *cpu, uint32_t width)
     return width > 1 ? LLVMVectorType(type, width) : type;
 }
 
-static LLVMValueRef splat_const(LLVMValueRef value, uint32_t width)
-{
-    LLVMValueRef lanes[256];
-    if (width == 1)
-        return value;
-    assert(width <= 256);
-    for (uint32_t i = 0; i < width; i++)
-        lanes[i] = value;
-    return LLVMConstVector(lanes, width);
-}
-
 static LLVMValueRef int_const(const dlc_cpu *cpu, uint32_t bits, int64_t value, uint32_t width)
 {
-    return splat_const(LLVMConstInt(LLVMIntTypeInContext(cpu->context, bits), (uint64_t)value, 1), width);
+    return dlc_cpu_copies(LLVMConstInt(LLVMIntTypeInContext(cpu->context, bits), (uint64_t)value, 1), width);
 }
 
 dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_t width)
@@ -56,7 +45,7 @@ dlc_val dlc_cpu_konst(dlc_emitter *e, dlc_dtype dtype, dlc_scalar value, uint32_
     LLVMValueRef one = dlc_is_float(dtype) ? LLVMConstReal(type, value.f) : LLVMConstInt(type, (uint64_t)value.i, 1);
     if (dlc_is_float(dtype) && value.f != value.f) /* LLVMConstReal keeps a NaN but not reliably its sign */
         one = LLVMConstRealOfString(type, "nan");
-    return dlc_wrap(splat_const(one, width));
+    return dlc_wrap(dlc_cpu_copies(one, width));
 }
 
 dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t width)
@@ -67,7 +56,7 @@ dlc_val dlc_cpu_splat(dlc_emitter *e, dlc_dtype dtype, dlc_val value, uint32_t w
         return value;
     LLVMValueRef one = dlc_llvm(value);
     if (LLVMIsAConstantInt(one) || LLVMIsAConstantFP(one))
-        return dlc_wrap(splat_const(one, width));
+        return dlc_wrap(dlc_cpu_copies(one, width));
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(one), width);
     LLVMValueRef vector = LLVMBuildInsertElement(B(cpu), LLVMGetPoison(type), one, int_const(cpu, 32, 0, 1), "");
     return dlc_wrap(LLVMBuildShuffleVector(B(cpu), vector, LLVMGetPoison(type), int_const(cpu, 32, 0, width), ""));
@@ -390,7 +379,7 @@ static LLVMValueRef float_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, u
 static LLVMValueRef flushed_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, uint32_t w, LLVMValueRef value)
 {
     LLVMTypeRef one = dlc_cpu_type(cpu, from, 1);
-    LLVMValueRef least = splat_const(LLVMConstReal(one, FLT_MIN), w), most = splat_const(LLVMConstReal(one, -FLT_MIN), w);
+    LLVMValueRef least = dlc_cpu_copies(LLVMConstReal(one, FLT_MIN), w), most = dlc_cpu_copies(LLVMConstReal(one, -FLT_MIN), w);
     LLVMValueRef is_small = LLVMBuildAnd(B(cpu), LLVMBuildFCmp(B(cpu), LLVMRealOLT, value, least, ""),
                                          LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, most, ""), "");
     LLVMValueRef zero = LLVMBuildFMul(B(cpu), value, LLVMConstNull(LLVMTypeOf(value)), "");
@@ -406,7 +395,7 @@ static LLVMValueRef flushed_to_float(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to,
 static LLVMValueRef limited(dlc_cpu *cpu, dlc_dtype dtype, uint32_t w, LLVMValueRef value, double least, double greatest)
 {
     LLVMTypeRef one = dlc_cpu_type(cpu, dtype, 1);
-    LLVMValueRef low = splat_const(LLVMConstReal(one, least), w), high = splat_const(LLVMConstReal(one, greatest), w);
+    LLVMValueRef low = dlc_cpu_copies(LLVMConstReal(one, least), w), high = dlc_cpu_copies(LLVMConstReal(one, greatest), w);
     value = select_(cpu, LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, low, ""), value, low);
     return select_(cpu, LLVMBuildFCmp(B(cpu), LLVMRealOLT, value, high, ""), value, high);
 }
@@ -430,7 +419,7 @@ static LLVMValueRef vector_to_int(dlc_cpu *cpu, dlc_dtype from, dlc_dtype to, ui
         return LLVMBuildTrunc(B(cpu), result, int_type(cpu, bits, w), "");
     if (kept <= precision)
         return result;
-    LLVMValueRef greatest = splat_const(LLVMConstReal(dlc_cpu_type(cpu, from, 1), most), w);
+    LLVMValueRef greatest = dlc_cpu_copies(LLVMConstReal(dlc_cpu_type(cpu, from, 1), most), w);
     LLVMValueRef is_above = LLVMBuildFCmp(B(cpu), LLVMRealOGT, value, greatest, "");
     return select_(cpu, is_above, int_const(cpu, bits, (int64_t)(UINT64_MAX >> (64 - kept)), w), result);
 }
@@ -464,7 +453,7 @@ static LLVMValueRef rounded_to_byte(dlc_cpu *cpu, uint32_t w, LLVMValueRef x, do
 {
     enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
     LLVMTypeRef f32 = float_type(cpu, 1), i32 = int_type(cpu, 32, w);
-    LLVMValueRef low = splat_const(LLVMConstReal(f32, -shift), w), is_more = LLVMBuildFCmp(B(cpu), LLVMRealOGT, x, low, "");
+    LLVMValueRef low = dlc_cpu_copies(LLVMConstReal(f32, -shift), w), is_more = LLVMBuildFCmp(B(cpu), LLVMRealOGT, x, low, "");
     x = select_(cpu, is_more, x, low);
     LLVMValueRef args[] = {x, LLVMConstNull(i32), LLVMConstAllOnes(int_type(cpu, w, 1)), int_const(cpu, 32, EMBEDDED, 1)};
     LLVMValueRef whole = dlc_cpu_intrinsic(cpu, "llvm.x86.avx512.mask.cvtps2dq.512", NULL, 0, args, 4);
@@ -485,10 +474,10 @@ static LLVMValueRef rounded_to_int(dlc_cpu *cpu, dlc_dtype to, uint32_t w, LLVMV
     double least = dlc_is_unsigned(to) ? 0 : -ldexp(1, (int)kept), greatest = ldexp(1, (int)kept) - 1;
     if (least) { /* of NaN comes 0 */
         LLVMValueRef is_nan = LLVMBuildFCmp(B(cpu), LLVMRealUNO, x, x, "");
-        x = select_(cpu, is_nan, splat_const(LLVMConstReal(f32, -shift), w), x);
+        x = select_(cpu, is_nan, dlc_cpu_copies(LLVMConstReal(f32, -shift), w), x);
     }
     x = limited(cpu, DLC_F32, w, x, least - shift, greatest - shift);
-    x = LLVMBuildFAdd(B(cpu), x, splat_const(LLVMConstReal(f32, magic), w), "");
+    x = LLVMBuildFAdd(B(cpu), x, dlc_cpu_copies(LLVMConstReal(f32, magic), w), "");
     LLVMValueRef whole = LLVMBuildBitCast(B(cpu), x, int_type(cpu, 32, w), "");
     if (shift != 0)
         whole = LLVMBuildAdd(B(cpu), whole, int_const(cpu, 32, (int64_t)shift, w), "");

@@ -1,6 +1,6 @@
 /*
- * Vectors on their way to memory: floats that are rounded to bf16 as they are stored, stores that wait for their neighbour's, and vectors
- * whose lanes lie in turns.
+ * Vectors on their way to memory: floats that are rounded to bf16 as they are stored, stores that wait for their neighbour's, vectors whose
+ * lanes lie in turns, and floats of which several vectors become bytes together.
  */
 #include "codegen/cpu/llvm.h"
 
@@ -233,14 +233,6 @@ dlc_waiting *dlc_cpu_hold_byte(dlc_emitter *e, const dlc_access *access, dlc_val
     return held;
 }
 
-static LLVMValueRef splat(LLVMValueRef number, uint32_t n)
-{
-    LLVMValueRef all[64];
-    for (uint32_t i = 0; i < n; i++)
-        all[i] = number;
-    return LLVMConstVector(all, n);
-}
-
 /* In i32, without the shift. What is too large for a byte is limited to its greatest; what is too small may become the least i32, which is less
  * than any byte, as NaN does. That is 0 of unsigned bytes; of signed ones NaN is asked for. */
 static LLVMValueRef whole(dlc_cpu *cpu, const packs *by, const dlc_waiting *held)
@@ -248,10 +240,10 @@ static LLVMValueRef whole(dlc_cpu *cpu, const packs *by, const dlc_waiting *held
     enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
     LLVMTypeRef f32 = LLVMFloatTypeInContext(cpu->context), i32 = LLVMInt32TypeInContext(cpu->context);
     int is_unsigned = held->access.dtype == DLC_U8;
-    LLVMValueRef x = held->rounds, most = splat(LLVMConstReal(f32, (is_unsigned ? UINT8_MAX : INT8_MAX) - held->shift), by->lanes);
+    LLVMValueRef x = held->rounds, most = dlc_cpu_copies(LLVMConstReal(f32, (is_unsigned ? UINT8_MAX : INT8_MAX) - held->shift), by->lanes);
     if (!is_unsigned) {
         LLVMValueRef is_nan = LLVMBuildFCmp(cpu->builder, LLVMRealUNO, x, x, "");
-        x = LLVMBuildSelect(cpu->builder, is_nan, splat(LLVMConstReal(f32, -held->shift), by->lanes), x, "");
+        x = LLVMBuildSelect(cpu->builder, is_nan, dlc_cpu_copies(LLVMConstReal(f32, -held->shift), by->lanes), x, "");
     }
     x = LLVMBuildSelect(cpu->builder, LLVMBuildFCmp(cpu->builder, LLVMRealOLT, most, x, ""), most, x, "");
     LLVMValueRef args[] = {x, LLVMConstNull(LLVMVectorType(i32, by->lanes)), LLVMConstAllOnes(LLVMIntTypeInContext(cpu->context, by->lanes)),
@@ -269,7 +261,7 @@ static LLVMValueRef packed(dlc_cpu *cpu, const packs *by, uint32_t n, dlc_waitin
     for (uint32_t h = 0; h < 2; h++) {
         LLVMValueRef pair[] = {wholes[2 * h < n ? 2 * h : 0], wholes[2 * h + 1 < n ? 2 * h + 1 : n - 1]};
         half[h] = h && n == 2 ? half[0] : dlc_cpu_intrinsic(cpu, by->to_words, NULL, 0, pair, 2);
-        LLVMValueRef sum[] = {half[h], splat(shift, 2 * by->lanes)};
+        LLVMValueRef sum[] = {half[h], dlc_cpu_copies(shift, 2 * by->lanes)};
         if (held[0]->shift != 0 && !(h && n == 2))
             half[h] = dlc_cpu_intrinsic(cpu, "llvm.sadd.sat", &words, 1, sum, 2);
     }

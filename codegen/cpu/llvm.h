@@ -135,6 +135,15 @@ static inline LLVMValueRef dlc_cpu_i32(const dlc_cpu *cpu, uint32_t value)
     return LLVMConstInt(LLVMInt32TypeInContext(cpu->context), value, 0);
 }
 
+/* A constant in all lanes; width 1: itself. */
+static inline LLVMValueRef dlc_cpu_copies(LLVMValueRef constant, uint32_t width)
+{
+    LLVMValueRef lanes[256];
+    for (uint32_t i = 0; i < width; i++)
+        lanes[i] = constant;
+    return width > 1 ? LLVMConstVector(lanes, width) : constant;
+}
+
 /* Lanes of two vectors by number, those of the second behind the first's; as many as `n` says. */
 static inline LLVMValueRef dlc_cpu_pick(const dlc_cpu *cpu, LLVMValueRef a, LLVMValueRef b, uint32_t n, const uint32_t *numbers)
 {

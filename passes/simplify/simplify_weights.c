@@ -4,6 +4,7 @@
  * (docs/numerics.md): each product x*w is rounded once more, nothing is reassociated across
  * different inputs. Refused where folding could lose what the model kept: a weight that would
  * become infinite, NaN or subnormal, f16 and bf16 weights, a contraction with other readers.
+ * Likewise the constants that turn one quantised value into another: one scale, one bias.
  */
 #include "base/budget.h"
 #include "passes/simplify/const_fold.h"
