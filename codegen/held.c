@@ -31,7 +31,7 @@ static void let_go(dlc_nest *nest, dlc_held *held)
 {
     uint8_t joins[DLC_MOST_PACKED] = {0};
     for (uint32_t k = 0; held->are_packed && k + 1 < held->n; k++)
-        joins[k] = (uint8_t)is_behind(nest, held->offset[k], held->offset[k + 1], nest->width);
+        joins[k] = (uint8_t)is_behind(nest, held->offset[k], held->offset[k + 1], held->width);
     if (held->n && held->are_packed)
         nest->emit->store_packed(nest->emit, held->n, held->store, joins);
     else if (held->n)
@@ -45,6 +45,7 @@ static void keep(dlc_nest *nest, dlc_held *held, dlc_waiting *store, dlc_expr of
     if (held->n && (!is_packed || !held->are_packed || held->n == DLC_MOST_PACKED))
         let_go(nest, held);
     held->are_packed = (uint8_t)is_packed;
+    held->width = nest->width;
     held->store[held->n] = store;
     held->offset[held->n++] = offset;
 }

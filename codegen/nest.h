@@ -177,6 +177,7 @@ typedef struct {
 enum { DLC_MOST_PACKED = 4 };
 typedef struct {
     uint32_t n; /* that wait: of one, for its neighbour, or of packed ones */
+    uint32_t width; /* of each */
     uint8_t are_packed;
     dlc_waiting *store[DLC_MOST_PACKED];
     dlc_expr offset[DLC_MOST_PACKED]; /* of the first element */

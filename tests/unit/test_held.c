@@ -5,13 +5,15 @@
 #include "tests/unit/schedule_cases.h"
 #include "tests/unit/suite.h"
 
+enum { COLUMNS = 64 };
+
 /* Sums are 0 to 72. */
-static const char *kernel_text(dlc_arena *arena, const char *type, int rows, const char *value)
+static const char *kernel_text(dlc_arena *arena, const char *type, int rows, int columns, const char *value)
 {
     return dlc_arena_printf(arena,
-                            "kernel @k(a: i32[%d,8], b: i32[8,64]) -> (y: %s[%d,64]) {\n  axis i=%d, j=64, k=8\n"
+                            "kernel @k(a: i32[%d,8], b: i32[8,%d]) -> (y: %s[%d,%d]) {\n  axis i=%d, j=%d, k=8\n"
                             "  t[i,j] = sum(k) a[i, k] * b[k, j]\n  y[i,j] = %s(%s) -> y[i, j]\n}\n",
-                            rows, type, rows, rows, type, value);
+                            rows, columns, type, rows, columns, rows, columns, type, value);
 }
 
 static const char *tree_text(dlc_arena *arena, int lanes, int vectors, int rows)
@@ -56,7 +58,8 @@ START_TEST(bytes_are_those_of_the_interpreter)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         dlc_arena *arena = dlc_arena_create(0);
         for (int vectors = 1; vectors <= 2; vectors++)
-            expect_right(kernel_text(arena, values[v].type, rows[r], values[v].value), target, 0, tree_text(arena, lanes, vectors, rows[r]));
+            expect_right(kernel_text(arena, values[v].type, rows[r], COLUMNS, values[v].value), target, 0, tree_text(arena, lanes, vectors, rows[r]));
+        expect_right(kernel_text(arena, values[v].type, rows[r], lanes, values[v].value), target, 0, tree_text(arena, lanes, 1, rows[r])); /* one vector is a row */
         dlc_arena_destroy(arena);
     }
 }
@@ -102,7 +105,7 @@ static int calls_of(const char *code, const char *name)
 static void expect_packs(int rows, int vectors, const char *type, const char *value, const char *name, int n)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    const char *code = code_of(kernel_text(arena, type, rows, value), "x86-64-v4", tree_text(arena, 16, vectors, rows), arena);
+    const char *code = code_of(kernel_text(arena, type, rows, COLUMNS, value), "x86-64-v4", tree_text(arena, 16, vectors, rows), arena);
     ck_assert_int_eq(calls_of(code, name), n);
     dlc_arena_destroy(arena);
 }
@@ -117,6 +120,8 @@ START_TEST(four_vectors_are_packed_at_once)
     expect_packs(4, 2, "i8", values[3].value, "packsswb.512", 2);
     expect_packs(4, 2, "u8", values[9].value, "packuswb.512", 0);
     dlc_arena *arena = dlc_arena_create(0);
+    const char *code = code_of(kernel_text(arena, "u8", 4, 16, values[0].value), "x86-64-v4", tree_text(arena, 16, 1, 4), arena);
+    ck_assert_msg(strstr(code, "store <64 x i8>") != NULL, "four rows side by side are stored one by one");
     const char *windows = windows_text(arena, "u8", values[0].value, 7);
     ck_assert_int_eq(calls_of(code_of(windows, "x86-64-v4", windows_tree(arena, 16), arena), "packuswb.512"), 2);
     dlc_arena_destroy(arena);
