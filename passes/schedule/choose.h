@@ -141,8 +141,8 @@ dlc_ids dlc_choose_reduced(const dlc_chooser *chooser, uint32_t stage, uint32_t 
 /* Of the stage in lanes, `width` at once, along `lane`; and in those of the choice. */
 dlc_own_dot dlc_choose_lanes_own_dot(const dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage);
 dlc_own_dot dlc_choose_own_dot(const dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t width, uint32_t inner);
-/* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out. */
-uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner, const dlc_own_dot *own);
+/* Opens loops over what the stage is reduced over but the lane, and says how many: small windows are written out, or by_rows each row of one. */
+uint32_t dlc_choose_open_reduced(dlc_chooser *chooser, uint32_t stage, uint32_t lane, uint32_t inner, int by_rows, const dlc_own_dot *own);
 /* The stage in such loops. */
 void dlc_choose_fold_leaf(dlc_chooser *chooser, uint32_t stage, const dlc_own_dot *own);
 /* Opens the loop over the points of a square, inside its lanes, and says how many loops that is: none where there is no such axis. */

@@ -67,10 +67,12 @@ dlc_own_dot dlc_choose_lanes_own_dot(const dlc_chooser *c, const dlc_lanes_choic
     return dlc_choose_own_dot(c, s, choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane, choice->width, choice->inner);
 }
 
-uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t inner, const dlc_own_dot *own)
+uint32_t dlc_choose_open_reduced(dlc_chooser *c, uint32_t s, uint32_t lane, uint32_t inner, int by_rows, const dlc_own_dot *own)
 {
     const dlc_ids reduce = dlc_choose_reduced(c, s, inner);
     uint32_t first = dlc_ids_find(&reduce, lane, NULL) ? reduce.n : dlc_choose_first_unrolled(c, &reduce), n = 0;
+    if (by_rows && first + 1 < reduce.n)
+        first = reduce.n - 1;
     for (uint32_t i = 0; i < reduce.n; i++)
         if (reduce.data[i] != lane) {
             int is_own = own->row != DLC_DOT_NONE && reduce.data[i] == own->axis;

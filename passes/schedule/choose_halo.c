@@ -398,7 +398,7 @@ static void build_nest(halo *h, uint32_t s, uint32_t end)
     for (uint32_t i = 0; i < axes.n; i++)
         n += open_for(h, axes.data[i], 1);
     dlc_schedule_open_lane(c->schedule, lane, h->t.lanes.width, 1);
-    nwindow = dlc_choose_open_reduced(c, s, DLC_NO_AXIS, DLC_NO_AXIS, &own);
+    nwindow = dlc_choose_open_reduced(c, s, DLC_NO_AXIS, DLC_NO_AXIS, 0, &own);
     dlc_choose_fold_leaf(c, s, &own);
     dlc_schedule_close(c->schedule, nwindow);
     for (uint32_t e = s + 1; e < end; e++)
