@@ -780,7 +780,9 @@ static int is_crowded(const dlc_chooser *c, const dlc_lanes_choice *choice, uint
     enum { LEFT_OVER = 3, SHORT = 3 };
     windows w = {.inner = choice->inner};
     uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
-    if (axis == DLC_NO_AXIS || tile < 2 || !c->kernel->stages.data[s].reduce.n || !add_window(c, s, axis, lane, choice->width, &w) || w.taps <= SHORT || w.has_parts)
+    if (axis == DLC_NO_AXIS || tile < 2 || !c->kernel->stages.data[s].reduce.n || !add_window(c, s, axis, lane, choice->width, &w))
+        return 0;
+    if (w.taps <= SHORT || w.has_parts)
         return 0;
     int64_t columns = (tile - 1) * w.step + w.taps, all = c->extent[axis] * w.step;
     return (tile * w.sums + (columns < all ? columns : all) + w.taps) * w.vectors > c->target->vector_registers + LEFT_OVER;
@@ -809,7 +811,9 @@ static void build_stage(dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t
         n++;
     }
     n += dlc_choose_open_across(c, beside);
-    int by_rows = own.row == DLC_DOT_NONE && is_crowded(c, choice, s, beside == DLC_NO_AXIS ? choice->across : beside, beside == DLC_NO_AXIS ? choice->tile : tile);
+    if (beside == DLC_NO_AXIS) /* they may be around all stages */
+        tile = choice->tile;
+    int by_rows = own.row == DLC_DOT_NONE && is_crowded(c, choice, s, beside == DLC_NO_AXIS ? choice->across : beside, tile);
     n += dlc_choose_open_reduced(c, s, lane, choice->inner, by_rows, &own);
     if (folds_lanes) {
         dlc_schedule_open_lane(schedule, lane, choice->width, dlc_choose_partials(c, lane, choice->width));
