@@ -126,6 +126,24 @@ typedef struct {
     uint32_t within; /* a root axis in tiles whose points are visited inside the lanes, or DLC_NO_AXIS */
     double cycles;
 } dlc_lanes_choice;
+/* choose_windows.c: windows of neighbours along an axis: those of `beside` points read (beside - 1) * step + taps elements of a row, not beside * taps. */
+typedef struct {
+    int64_t step, taps; /* taps of the innermost reduced axis, which is written out */
+    int64_t rows;       /* of a window: points of the other reduced axes */
+    int64_t column_bytes, bytes; /* of a column of the image, all its lanes; of a vector of it */
+    int64_t vectors;    /* of an element of the widest accumulator, by lanes */
+    int64_t sums;       /* such accumulators of a point */
+    int64_t written;    /* operations of a point that are written out */
+    int has_parts;      /* columns are vectors of which each step takes some lanes (grouped channels): they stay in registers */
+    uint32_t inner;     /* see dlc_lanes_choice */
+} dlc_windows;
+/* The stage's fold adds to what a point takes, where it is one over windows that neighbours along the axis share; find: all the kernel's folds are
+ * such, and the rest are maps of them. */
+int dlc_windows_add(const dlc_chooser *chooser, uint32_t stage, uint32_t axis, uint32_t lane, uint32_t width, dlc_windows *w);
+int dlc_windows_find(const dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t axis, dlc_windows *w);
+/* How many neighbours go side by side; 1: none. Whether so many crowd the registers, so that their folds go row by row. */
+int64_t dlc_windows_tile(const dlc_chooser *chooser, const dlc_windows *w, uint32_t axis);
+int dlc_windows_are_crowded(const dlc_chooser *chooser, const dlc_lanes_choice *choice, uint32_t stage, uint32_t axis, int64_t tile);
 /* choose_within.c: an axis of the loops around the lanes that goes within them by tiles; DLC_NO_AXIS: none. */
 uint32_t dlc_choose_within(const dlc_chooser *chooser, uint32_t lane, const dlc_ids *outer, int64_t *tile);
 /* Of a recurrence that goes from row to row, which is done in so many units. */
