@@ -438,7 +438,7 @@ static void put_tile_around(const dlc_chooser *c, const dlc_lanes_choice *choice
 {
     uint32_t last = outer->n - 1, axis = outer->data[last];
     dlc_windows w;
-    if (last && axis == choice->across && choice->inner == DLC_NO_AXIS && dlc_windows_find(c, choice, axis, &w)) {
+    if (last && axis == choice->across && choice->inner == DLC_NO_AXIS && dlc_windows_find(c, choice, axis, &w) && !dlc_windows_are_far(c, &w)) {
         outer->data[last] = outer->data[last - 1];
         outer->data[last - 1] = axis;
     }

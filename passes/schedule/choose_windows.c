@@ -6,7 +6,11 @@
 #define NOT_HIDDEN 0.1    /* of loads beside multiplications */
 #define FEWER_WORTH 0.9   /* of the time of more neighbours side by side */
 
+#define SLOW 0.5          /* of what L2 gives: L3 holds windows up */
+
 enum {
+    LEAST_FAR = 4,       /* neighbours side by side, whatever they span */
+    FAR_SPAN = 4096,     /* bytes of a row that a tile spans at most of what lies in L3: L2's prefetcher stays within a page */
     MOST_BESIDE = 16, /* neighbours side by side: their sums hide each other's latency, and weights are read once for all of them */
     PARTS_AT_ONCE = 4, /* of columns, by which neighbours multiply: 56x56 in groups of 8, stride 2, 7 side by side take .86 of the time of 10 */
     MOST_WRITTEN = 1024 /* operations of them all that are written out */
@@ -43,6 +47,22 @@ static int reads_parts(const dlc_chooser *c, dlc_expr load, uint32_t lane, const
     return 0;
 }
 
+/* All that the buffer of the load has; 0: a stage makes it, or its size is not known. */
+static int64_t bytes_behind(const dlc_chooser *c, dlc_expr load)
+{
+    dlc_source source = dlc_node_of(c->kernel->pool, load)->imm.id;
+    int64_t n;
+    if (DLC_SOURCE_IS_STAGE(source) || !dlc_type_elems(c->kernel->pool, &c->kernel->buffers.data[source].type, &n))
+        return 0;
+    return n * dlc_dtype_bytes(c->kernel->buffers.data[source].type.dtype);
+}
+
+int dlc_windows_are_far(const dlc_chooser *c, const dlc_windows *w)
+{
+    const dlc_machine *machine = c->target->machine;
+    return w->image_bytes > c->target->l2_bytes && machine->l3_bytes_per_us > 0 && machine->l3_bytes_per_us < machine->near_bytes_per_us * SLOW;
+}
+
 /* A fold over windows that neighbours along the axis share: it adds to what a point takes. */
 int dlc_windows_add(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t lane, uint32_t width, dlc_windows *w)
 {
@@ -68,6 +88,7 @@ int dlc_windows_add(const dlc_chooser *c, uint32_t s, uint32_t axis, uint32_t la
         w->rows *= c->extent[reduce.data[i]];
     w->bytes = (int64_t)width * dlc_dtype_bytes((dlc_dtype)dlc_node_of(c->kernel->pool, shared)->dtype);
     w->column_bytes = lane == DLC_NO_AXIS ? w->bytes : w->bytes / width * c->extent[lane];
+    w->image_bytes = bytes_behind(c, shared);
     w->taps = c->extent[reduce.data[last]] > w->taps ? c->extent[reduce.data[last]] : w->taps;
     w->vectors = vectors > w->vectors ? vectors : w->vectors;
     w->sums += dlc_reduces[stage->combine].naccs;
@@ -128,6 +149,10 @@ int64_t dlc_windows_tile(const dlc_chooser *c, const dlc_windows *w, uint32_t ax
 {
     enum { MOST_OF_UNKNOWN = 8 };
     int64_t extent = c->extent[axis], most = 1, limit = dlc_choose_is_known(c, axis) ? MOST_BESIDE : MOST_OF_UNKNOWN;
+    if (dlc_windows_are_far(c, w)) {
+        int64_t span = (FAR_SPAN / w->column_bytes - w->taps) / w->step + 1;
+        limit = limit < span ? limit : span < LEAST_FAR ? LEAST_FAR : span;
+    }
     for (int64_t tile = 2; tile <= limit && tile <= extent; tile++)
         if (fits_registers(c, w, tile) && tile * w->written <= MOST_WRITTEN &&
             reads_of_tiles(w, extent, tile) <= reads_of_tiles(w, extent, most))
@@ -139,10 +164,22 @@ int64_t dlc_windows_tile(const dlc_chooser *c, const dlc_windows *w, uint32_t ax
     return best;
 }
 
+/* Weights, which do not move along the axis, are the same in each iteration of the loop around: other rows, or lanes that they do not vary along. */
+static int stay_weights(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s, uint32_t axis)
+{
+    for (uint32_t i = 0; i < c->accesses[s].n && axis == choice->across; i++) {
+        const dlc_access_fact *access = &c->accesses[s].data[i];
+        if (access->load && dlc_choose_stride(c, access->offset, axis) == 0 && dlc_choose_stride(c, access->offset, choice->lane) != 0)
+            return 0;
+    }
+    return 1;
+}
+
 /*
- * Sums of neighbours, the columns that they share and a row's weights do not fit the registers: LLVM, which may begin any row of a window that is
- * written out, keeps columns of several and stores what it has no register for. By rows it does not. (5x5 windows by 14 of 32 registers on Emerald
- * Rapids: in steps of 2 .75 of the time, of 1 .85; on its AVX2 .88 and .95. Of three taps the loop takes more than it saves.)
+ * Sums of neighbours, the columns that they share and a row's weights do not fit the registers, and weights stay the same in the loop around: LLVM
+ * loads all of a window that is written out before it, and has no registers for them. By rows it does not. (5x5 windows by 14 of 32 registers on
+ * Emerald Rapids, with all rows of an image inside of the lanes: in steps of 2 .75 of the time, of 1 .85; on its AVX2 .88 and .95; where lanes bring
+ * other weights 1.13. Of three taps the loop takes more than it saves.)
  */
 int dlc_windows_are_crowded(const dlc_chooser *c, const dlc_lanes_choice *choice, uint32_t s, uint32_t axis, int64_t tile)
 {
@@ -151,7 +188,7 @@ int dlc_windows_are_crowded(const dlc_chooser *c, const dlc_lanes_choice *choice
     uint32_t lane = choice->lane == DLC_NO_AXIS ? choice->lanes[s] : choice->lane;
     if (axis == DLC_NO_AXIS || tile < 2 || !c->kernel->stages.data[s].reduce.n || !dlc_windows_add(c, s, axis, lane, choice->width, &w))
         return 0;
-    if (w.taps <= SHORT || w.has_parts)
+    if (w.taps <= SHORT || w.has_parts || !stay_weights(c, choice, s, axis))
         return 0;
     int64_t columns = (tile - 1) * w.step + w.taps, all = c->extent[axis] * w.step;
     return (tile * w.sums + (columns < all ? columns : all) + w.taps) * w.vectors > c->target->vector_registers + LEFT_OVER;

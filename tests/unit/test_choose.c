@@ -97,7 +97,7 @@ static const struct {
     /* … on a CPU with keys as the rows of its tile: scores of a few queries are all that there is */
     {"in q 4,1500,64; in k 4,1500,64; in v 4,1500,64; t = transpose k perm=0,2,1; s = matmul q t; m = reduce_max s axes=2 keepdims=1; d = sub s m; "
      "e = exp d; l = reduce_sum e axes=2 keepdims=1; p = div e l; o = matmul p v; out o", "x86-64-v4",
-     "    lane i:16 {\n      for j {\n        reduce_max in reg\n      }\n      for j {\n        exp in scratch\n        reduce_sum in scratch\n      }\n    }\n"},
+     "    lane i:32 {\n      for j {\n        reduce_max in reg\n      }\n      for j {\n        exp in scratch\n        reduce_sum in scratch\n      }\n    }\n"},
     {"in x:f16 2,32,4,48; t = transpose x perm=0,2,1,3; out t", "sm_80", "lane i3:32 {\n    transpose\n"},
     /* … and never is a warp at work on one point */
     {"in x 4096,3; t = transpose x perm=1,0; out t", "sm_80", "lane i1:32 {"},
@@ -619,6 +619,59 @@ START_TEST(copied_rows_share_far_columns)
 }
 END_TEST
 
+/* Windows of an image that L2 does not hold go along its rows, few at once, where L3 is slow; else by strips down the rows. */
+START_TEST(far_windows_go_along_rows)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[112,112,64], w: f32[64,3,3]@const) -> (y: f32[56,56,64]) {\n"
+                                      "  axis oc=64, oh=56, ow=56, kh=3, kw=3\n"
+                                      "  s[oc,oh,ow] = sum(kh,kw) w[oc, kh, kw] * x[oh * 2 + kh - 1, ow * 2 + kw - 1, oc if 1 <= oh * 2 + kh and "
+                                      "1 <= ow * 2 + kw]\n  y[oc,oh,ow] = max(0.0, s) -> y[oh, ow, oc]\n}\n";
+    static const char strips[] = "par ow:14, oh, lane oc:16, unroll ow", rows[] = "par oh, for ow:7, lane oc:16, unroll ow";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *other.machine;
+    machine.near_bytes_per_us = 120000;
+    other.machine = &machine;
+    for (int i = 0; i < 4; i++) {
+        static const int64_t l3[] = {20000, 100000, 0, 20000};
+        machine.l3_bytes_per_us = (double)l3[i];
+        other.l2_bytes = i == 3 ? 8 << 20 : 2 << 20;
+        const char *text = chosen_on(&other, kernel_text, arena);
+        ck_assert_msg(strstr(text, i ? strips : rows) != NULL, "L3 of %d: %s", (int)l3[i], text);
+    }
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
+/* A window whose row, with sums and columns of neighbours, fits the registers is written out, as is one of few taps, or whose weights lanes bring. */
+START_TEST(crowded_windows_go_row_by_row)
+{
+    static const struct {
+        int taps, size, has_mean;
+        const char *loops;
+    } cases[] = {
+        {5, 28, 1, "for ow:14, oh, unroll ow, for kh, unroll kw"},
+        {5, 14, 1, "for ow:14, oh, unroll ow, kh, kw"},
+        {3, 56, 1, "for ow:14, oh, unroll ow, kh, kw"},
+        {5, 28, 0, "par ow:14, oh, lane oc:16, unroll ow {\n    unroll kh, kw"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dlc_arena *arena = dlc_arena_create(0);
+        int k = cases[i].taps, n = cases[i].size, r = k / 2;
+        const char *kernel = dlc_arena_printf(arena,
+                                              "kernel @f(x: f32[%d,%d,64], w: f32[64,%d,%d]@const) -> (y: f32[%d,%d,64]%s) {\n"
+                                              "  axis oc=64, oh=%d, ow=%d, kh=%d, kw=%d\n"
+                                              "  s[oc,oh,ow] = sum(kh,kw) w[oc, kh, kw] * x[oh + kh - %d, ow + kw - %d, oc if %d <= oh + kh and "
+                                              "oh + kh < %d and %d <= ow + kw and ow + kw < %d]\n  y[oc,oh,ow] = max(0.0, s) -> y[oh, ow, oc]\n%s}\n",
+                                              n, n, k, k, n, n, cases[i].has_mean ? ", m: f32[64]" : "", n, n, k, k, r, r, r, n + r, r, n + r,
+                                              cases[i].has_mean ? "  m[oc] = sum(oh,ow) y -> m[oc]\n" : "");
+        const char *text = chosen_on(dlc_target_find("x86-64-v4"), kernel, arena);
+        ck_assert_msg(strstr(text, cases[i].loops) != NULL, "%dx%d at %d: %s", k, k, n, text);
+        dlc_arena_destroy(arena);
+    }
+}
+END_TEST
+
 /* And where L2 does not hold all copied rows beside a panel of theirs, a tap of the outermost axis after the other. */
 START_TEST(long_copied_rows_go_by_taps)
 {
@@ -803,6 +856,8 @@ int main(void)
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
+    tcase_add_test(tcase, far_windows_go_along_rows);
+    tcase_add_test(tcase, crowded_windows_go_row_by_row);
     tcase_add_test(tcase, long_copied_rows_go_by_taps);
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_machine);
