@@ -9,9 +9,7 @@
 static int asks_for(const char *kernel, const char *tree)
 {
     dlc_arena *arena = dlc_arena_create(0);
-    int n = 0;
-    for (const char *at = code_of(kernel, "x86-64-v4", tree, arena); (at = strstr(at, "call void @llvm.prefetch")); at++)
-        n++;
+    int n = (int)count_of(code_of(kernel, "x86-64-v4", tree, arena), "call void @llvm.prefetch");
     dlc_arena_destroy(arena);
     return n;
 }

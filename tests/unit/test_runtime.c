@@ -718,14 +718,6 @@ START_TEST(runs_are_counted)
 }
 END_TEST
 
-static uint32_t count_of(const char *text, const char *part)
-{
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, part)); at++)
-        n++;
-    return n;
-}
-
 /* A label is UTF-8, whatever bytes a file has for a name; without a name, executables of one content are one series. */
 START_TEST(labels_of_counters_tell_files_apart)
 {
