@@ -619,6 +619,22 @@ START_TEST(copied_rows_share_far_columns)
 }
 END_TEST
 
+/* Bytes: a panel of columns meets a block of rows; all of them where columns are much more than rows and results. */
+START_TEST(panels_of_bytes_meet_blocks_of_rows)
+{
+    static const char rows[] = "kernel @f(x: u8[196,256], w: i8[1024,256]@const) -> (y: u8[196,1024]) {\n  axis i=196, j=1024, k=256\n"
+                               "  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n  y[i,j] = u8(s)\n}\n";
+    static const char columns[] = "kernel @f(x: u8[49,2048], w: i8[512,2048]@const) -> (y: u8[49,512]) {\n  axis i=49, j=512, k=2048\n"
+                                  "  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n  y[i,j] = u8(s)\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *text = chosen_on(dlc_target_find("x86-64-v4+vnni"), rows, arena);
+    ck_assert_msg(strstr(text, "par i:70, j:224, for j:32, i:14 {") != NULL, "%s", text);
+    text = chosen_on(dlc_target_find("x86-64-v4+vnni"), columns, arena);
+    ck_assert_msg(strstr(text, "par j:32, i:13 {") != NULL, "%s", text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Windows of an image that L2 does not hold go along its rows, few at once, where L3 is slow; else by strips down the rows. */
 START_TEST(far_windows_go_along_rows)
 {
@@ -856,6 +872,7 @@ int main(void)
     tcase_add_loop_test(tcase, large_kernels_have_units, 0, sizeof large / sizeof *large);
     tcase_add_test(tcase, vectors_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
+    tcase_add_test(tcase, panels_of_bytes_meet_blocks_of_rows);
     tcase_add_test(tcase, far_windows_go_along_rows);
     tcase_add_test(tcase, crowded_windows_go_row_by_row);
     tcase_add_test(tcase, long_copied_rows_go_by_taps);
