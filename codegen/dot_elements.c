@@ -88,11 +88,19 @@ static void visit_dealt(const dot *d, uint32_t node, uint32_t r, uint32_t v, ele
     d->state->value[0].set = 0;
 }
 
+/* Rows of three vectors lie in two of four each: that is no better than vectors of four rows. */
+static dlc_hold holds_of(const dot *d)
+{
+    if (d->is_tile || d->is_dealt)
+        return d->is_tile ? DLC_HOLD_NEIGHBOURS : DLC_HOLD_NONE;
+    return DLC_MOST_PACKED % d->nvectors ? DLC_HOLD_BYTES : DLC_HOLD_TILE;
+}
+
 static void over_elements(const dot *d, uint32_t node, element_body body)
 {
     if (d->is_tile)
         dlc_tile_rows_begin(d->nest, (uint32_t)(d->leaf - d->nest->schedule->nodes.data));
-    int holds = dlc_held_begin(d->nest, d->is_tile ? DLC_HOLD_NEIGHBOURS : d->is_dealt ? DLC_HOLD_NONE : DLC_HOLD_BYTES, d->nest->level);
+    int holds = dlc_held_begin(d->nest, holds_of(d), d->nest->level);
     for (uint32_t v = 0; v < d->nvectors && !d->is_dealt; v++) {
         dlc_dot_enter_lanes(d, d->columns->masks[v]);
         dlc_dot_at_column(d, v);

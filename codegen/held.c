@@ -27,22 +27,50 @@ static int is_behind(dlc_nest *nest, dlc_expr a, dlc_expr b, int64_t by)
     return dlc_expr_is_int(nest->kernel->pool, distance, &apart) && apart == by;
 }
 
+typedef struct {
+    uint32_t n;
+    dlc_waiting *store[DLC_MOST_HELD];
+    uint8_t joins[DLC_MOST_HELD];
+} runs;
+
+/* Those that follow one another in memory one behind the other. All are as far from the next of their row as the first is. */
+static runs find_runs(dlc_nest *nest, const dlc_held *held)
+{
+    uint8_t is_taken[DLC_MOST_HELD] = {0};
+    uint32_t apart = 1;
+    runs r = {0};
+    while (apart < held->n && !is_behind(nest, held->offset[0], held->offset[apart], held->width))
+        apart++;
+    for (uint32_t first = 0; first < held->n; first++)
+        for (uint32_t k = first; k < held->n && !is_taken[k]; k += apart) {
+            uint32_t next = k + apart;
+            is_taken[k] = 1;
+            r.joins[r.n] = next < held->n && is_behind(nest, held->offset[k], held->offset[next], held->width);
+            r.store[r.n] = held->store[k];
+            if (!r.joins[r.n++])
+                break;
+        }
+    return r;
+}
+
 static void let_go(dlc_nest *nest, dlc_held *held)
 {
-    uint8_t joins[DLC_MOST_PACKED] = {0};
-    for (uint32_t k = 0; held->are_packed && k + 1 < held->n; k++)
-        joins[k] = (uint8_t)is_behind(nest, held->offset[k], held->offset[k + 1], held->width);
-    if (held->n && held->are_packed)
-        nest->emit->store_packed(nest->emit, held->n, held->store, joins);
-    else if (held->n)
-        nest->emit->store_held(nest->emit, held->store[0], NULL, NULL);
+    dlc_emitter *emit = nest->emit;
+    if (held->n && held->are_packed) {
+        runs all = find_runs(nest, held);
+        for (uint32_t k = 0; k < all.n; k += DLC_MOST_PACKED)
+            emit->store_packed(emit, all.n - k < DLC_MOST_PACKED ? all.n - k : DLC_MOST_PACKED, all.store + k, all.joins + k);
+    } else if (held->n) {
+        emit->store_held(emit, held->store[0], NULL, NULL);
+    }
     held->n = 0;
 }
 
 /* Waits, after those that wait with it. */
 static void keep(dlc_nest *nest, dlc_held *held, dlc_waiting *store, dlc_expr offset, int is_packed)
 {
-    if (held->n && (!is_packed || !held->are_packed || held->n == DLC_MOST_PACKED))
+    uint32_t most = nest->holds == DLC_HOLD_TILE ? DLC_MOST_HELD : DLC_MOST_PACKED;
+    if (held->n && (!is_packed || !held->are_packed || held->n == most))
         let_go(nest, held);
     held->are_packed = (uint8_t)is_packed;
     held->width = nest->width;

@@ -174,17 +174,18 @@ typedef struct {
 } dlc_register_axis;
 
 /* Vectors that are stored together (codegen/held.c). */
-enum { DLC_MOST_PACKED = 4 };
+enum { DLC_MOST_PACKED = 4, DLC_MOST_HELD = 32 };
 typedef struct {
     uint32_t n; /* that wait: of one, for its neighbour, or of packed ones */
     uint32_t width; /* of each */
     uint8_t are_packed;
-    dlc_waiting *store[DLC_MOST_PACKED];
-    dlc_expr offset[DLC_MOST_PACKED]; /* of the first element */
+    dlc_waiting *store[DLC_MOST_HELD];
+    dlc_expr offset[DLC_MOST_HELD]; /* of the first element */
 } dlc_held;
 
-/* What may wait: nothing, bytes that are made together, or, where neighbours are stored one after the other, these too. */
-typedef enum { DLC_HOLD_NONE, DLC_HOLD_BYTES, DLC_HOLD_NEIGHBOURS } dlc_hold;
+/* What may wait: nothing; bytes that are made together; all bytes of a tile, whose rows come vector by vector, each in a register that its sum
+ * leaves; or, where neighbours are stored one after the other, these and bytes. */
+typedef enum { DLC_HOLD_NONE, DLC_HOLD_BYTES, DLC_HOLD_TILE, DLC_HOLD_NEIGHBOURS } dlc_hold;
 
 /* A stage while it is computed, and where its value is found in registers. */
 typedef struct {

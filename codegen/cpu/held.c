@@ -233,19 +233,21 @@ dlc_waiting *dlc_cpu_hold_byte(dlc_emitter *e, const dlc_access *access, dlc_val
     return held;
 }
 
-/* In i32, without the shift. What is too large for a byte is limited to its greatest; what is too small may become the least i32, which is less
- * than any byte, as NaN does. That is 0 of unsigned bytes; of signed ones NaN is asked for. */
+/* In i32, without the shift. Packing limits what i32 holds. What may be larger is limited to a byte's greatest; what is too small may become the
+ * least i32, which is less than any byte, as NaN does. That is 0 of unsigned bytes; of signed ones NaN is asked for. */
 static LLVMValueRef whole(dlc_cpu *cpu, const packs *by, const dlc_waiting *held)
 {
     enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
+    const double i32_holds = 0x1p30; /* and its half lies between the ends that are known and the true ones */
     LLVMTypeRef f32 = LLVMFloatTypeInContext(cpu->context), i32 = LLVMInt32TypeInContext(cpu->context);
-    int is_unsigned = held->access.dtype == DLC_U8;
+    int is_unsigned = held->access.dtype == DLC_U8, is_small = dlc_cpu_is_within(held->rounds, by->lanes, i32_holds);
     LLVMValueRef x = held->rounds, most = dlc_cpu_copies(LLVMConstReal(f32, (is_unsigned ? UINT8_MAX : INT8_MAX) - held->shift), by->lanes);
-    if (!is_unsigned) {
+    if (!is_unsigned && !is_small) {
         LLVMValueRef is_nan = LLVMBuildFCmp(cpu->builder, LLVMRealUNO, x, x, "");
         x = LLVMBuildSelect(cpu->builder, is_nan, dlc_cpu_copies(LLVMConstReal(f32, -held->shift), by->lanes), x, "");
     }
-    x = LLVMBuildSelect(cpu->builder, LLVMBuildFCmp(cpu->builder, LLVMRealOLT, most, x, ""), most, x, "");
+    if (!is_small)
+        x = LLVMBuildSelect(cpu->builder, LLVMBuildFCmp(cpu->builder, LLVMRealOLT, most, x, ""), most, x, "");
     LLVMValueRef args[] = {x, LLVMConstNull(LLVMVectorType(i32, by->lanes)), LLVMConstAllOnes(LLVMIntTypeInContext(cpu->context, by->lanes)),
                            LLVMConstInt(i32, EMBEDDED, 0)};
     return dlc_cpu_intrinsic(cpu, by->to_int, NULL, 0, args, by->has_mask ? 4 : 1);

@@ -67,6 +67,9 @@ LLVMTypeRef dlc_cpu_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t width);
 LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
+/* No lane of these f32 is NaN or further from 0 than `most`, as far as is known. */
+int dlc_cpu_is_within(LLVMValueRef value, uint32_t lanes, double most);
+
 /* The floats of which these are to be stored as bf16, be they rounded to it by now or not; NULL: they are of memory. *is_flushed: subnormals
  * among them are to be stored as zeros. */
 LLVMValueRef dlc_cpu_before_rounding(const dlc_cpu *cpu, uint32_t width, LLVMValueRef value, int *is_flushed);

@@ -33,6 +33,11 @@ static const struct {
 } targets[] = {{"x86-64-v2", 4}, {"x86-64-v3", 8}, {"x86-64-v4", 16}};
 enum { NTARGETS = sizeof targets / sizeof *targets };
 
+/* x limited from above and then from below: to a number, of NaN too. */
+#define UPTO(x) "select(" x " < 50.0, " x ", 50.0)"
+#define LIMITED(x) "select(10.0 < " UPTO(x) ", " UPTO(x) ", 10.0)"
+#define WILD "((f32(t) - 20.0) / (f32(t) - 20.0) * (f32(t) - 36.0) * 1000000000.0)"
+
 static const struct {
     const char *type, *value;
 } values[] = {
@@ -47,6 +52,10 @@ static const struct {
     {"i8", "rint((30.0 - f32(t)) / f32(select(t < 20, i32(0), i32(1))))"},
     {"u8", "rint((f32(t) - 30.0) * 3000000000.0) + 2000.0"}, /* a shift that words do not hold: one by one */
     {"u8", "rint((f32(t) - 30.0) * 3000000000.0)"},
+    {"i8", "rint((" LIMITED("f32(t)") " - 25.0) * 15.0)"}, /* known to be no large numbers, */
+    {"u8", "rint(" LIMITED(WILD) " * 7.0 + -100.0)"},
+    {"i8", "rint(select(50.0 < " WILD ", 50.0, " WILD ") * 7.0)"}, /* and not: NaN stays, */
+    {"u8", "rint(" UPTO(WILD) " * -7.0)"}, /* and what is far below */
 };
 enum { NVALUES = sizeof values / sizeof *values };
 
@@ -54,12 +63,13 @@ START_TEST(bytes_are_those_of_the_interpreter)
 {
     static const int rows[] = {2, 3, 4, 5};
     const char *target = targets[_i % NTARGETS].name;
-    int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS;
+    int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS, registers = lanes == 16 ? 32 : 16;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         dlc_arena *arena = dlc_arena_create(0);
-        for (int vectors = 1; vectors <= 2; vectors++)
+        for (int vectors = 1; vectors <= 4 && (rows[r] + 1) * vectors < registers; vectors *= 2)
             expect_right(kernel_text(arena, values[v].type, rows[r], COLUMNS, values[v].value), target, 0, tree_text(arena, lanes, vectors, rows[r]));
-        expect_right(kernel_text(arena, values[v].type, rows[r], lanes, values[v].value), target, 0, tree_text(arena, lanes, 1, rows[r])); /* one vector is a row */
+        /* one vector is a row */
+        expect_right(kernel_text(arena, values[v].type, rows[r], lanes, values[v].value), target, 0, tree_text(arena, lanes, 1, rows[r]));
         dlc_arena_destroy(arena);
     }
 }
@@ -126,6 +136,33 @@ START_TEST(four_vectors_are_packed_at_once)
 }
 END_TEST
 
+static size_t count_in_tile(const char *value, const char *type, int vectors, const char *what)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    size_t n = count_of(code_of(kernel_text(arena, type, 6, COLUMNS, value), "x86-64-v4", tree_text(arena, 16, vectors, 6), arena), what);
+    dlc_arena_destroy(arena);
+    return n;
+}
+
+/* Rows of two or four vectors, of six rows: three or six registers of four vectors. */
+START_TEST(neighbours_are_stored_together)
+{
+    ck_assert_uint_eq(count_in_tile(values[0].value, "u8", 2, "store <32 x i8>"), 6);
+    ck_assert_uint_eq(count_in_tile(values[0].value, "u8", 4, "store <64 x i8>"), 6);
+    ck_assert_uint_eq(count_in_tile(values[0].value, "u8", 1, "store <16 x i8>"), 6);
+}
+END_TEST
+
+START_TEST(small_numbers_are_not_limited)
+{
+    static const char limit[] = "fcmp olt <16 x float> <float 1.270000e+02";
+    ck_assert_uint_eq(count_in_tile("rint(" LIMITED(WILD) " * 7.0 + -200.0)", "i8", 1, limit), 0);
+    ck_assert_uint_gt(count_in_tile("rint(" UPTO(WILD) " * 7.0 + -200.0)", "i8", 1, limit), 0);
+    ck_assert_uint_eq(count_in_tile("rint(f32(t) * 0.125)", "i8", 1, limit), 0);
+    ck_assert_uint_gt(count_in_tile("rint(f32(t) * 2.0)", "i8", 1, limit), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("held");
@@ -134,6 +171,8 @@ int main(void)
     tcase_add_loop_test(tests, bytes_are_those_of_the_interpreter, 0, NVALUES * NTARGETS);
     tcase_add_loop_test(tests, points_become_bytes_together, 0, NVALUES * NTARGETS);
     tcase_add_test(tests, four_vectors_are_packed_at_once);
+    tcase_add_test(tests, neighbours_are_stored_together);
+    tcase_add_test(tests, small_numbers_are_not_limited);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,0 +1,133 @@
+/*
+ * Between which numbers the lanes of a vector of f32 lie, as the instructions that made it tell. (Moore, Kearfott and Cloud, Introduction to
+ * Interval Analysis, 2009, section 2.3; ends are not rounded outwards: those who ask leave room.)
+ */
+#include "codegen/cpu/llvm.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_DEEP = 16 };
+
+/* is_number: no lane is NaN. What is not known of lies anywhere. */
+typedef struct {
+    double low, high;
+    int is_number;
+} bounds;
+
+static bounds any(void)
+{
+    return (bounds){-INFINITY, INFINITY, 0};
+}
+
+static int is_finite(bounds a)
+{
+    return a.is_number && isfinite(a.low) && isfinite(a.high);
+}
+
+static bounds sum_of(bounds a, bounds b)
+{
+    return is_finite(a) && is_finite(b) ? (bounds){a.low + b.low, a.high + b.high, 1} : any();
+}
+
+static bounds product_of(bounds a, bounds b)
+{
+    if (!is_finite(a) || !is_finite(b))
+        return any();
+    double corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+    bounds all = {corners[0], corners[0], 1};
+    for (int i = 1; i < 4; i++) {
+        all.low = fmin(all.low, corners[i]);
+        all.high = fmax(all.high, corners[i]);
+    }
+    return all;
+}
+
+static bounds of_constant(LLVMValueRef value, uint32_t lanes)
+{
+    bounds all = {INFINITY, -INFINITY, 1};
+    for (uint32_t i = 0; i < lanes; i++) {
+        LLVMValueRef lane = LLVMGetAggregateElement(value, i);
+        LLVMBool loses;
+        double number = lane && LLVMIsAConstantFP(lane) ? LLVMConstRealGetDouble(lane, &loses) : NAN;
+        if (number != number)
+            return any();
+        all.low = fmin(all.low, number);
+        all.high = fmax(all.high, number);
+    }
+    return all;
+}
+
+/* Of integers, which may be narrower ones widened. */
+static bounds of_integers(LLVMValueRef value, int is_signed)
+{
+    LLVMOpcode op = LLVMIsAInstruction(value) ? LLVMGetInstructionOpcode(value) : 0;
+    if (op == LLVMZExt || op == LLVMSExt) {
+        is_signed = op == LLVMSExt;
+        value = LLVMGetOperand(value, 0);
+    }
+    int bits = (int)LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(value)));
+    return (bounds){is_signed ? -ldexp(1, bits - 1) : 0, ldexp(1, bits - is_signed), 1};
+}
+
+static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep);
+
+/* a < b ? a : b or a < b ? b : a, which take b where one of them is NaN; the first is the less, the other the greater. */
+static bounds of_select(LLVMValueRef select, uint32_t lanes, int deep)
+{
+    LLVMValueRef condition = LLVMGetOperand(select, 0), yes = LLVMGetOperand(select, 1), no = LLVMGetOperand(select, 2);
+    if (!LLVMIsAFCmpInst(condition))
+        return any();
+    LLVMRealPredicate predicate = LLVMGetFCmpPredicate(condition);
+    LLVMValueRef less = LLVMGetOperand(condition, predicate == LLVMRealOGT), more = LLVMGetOperand(condition, predicate != LLVMRealOGT);
+    if ((predicate != LLVMRealOLT && predicate != LLVMRealOGT) || !((yes == less && no == more) || (yes == more && no == less)))
+        return any();
+    bounds a = bounds_of(yes, lanes, deep), b = bounds_of(no, lanes, deep);
+    if (!b.is_number)
+        return any();
+    return yes == less ? (bounds){fmin(a.low, b.low), b.high, 1} : (bounds){b.low, fmax(a.high, b.high), 1};
+}
+
+static bounds of_call(LLVMValueRef call, uint32_t lanes, int deep)
+{
+    unsigned called = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
+    bounds a = bounds_of(LLVMGetOperand(call, 0), lanes, deep);
+    if (called == LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma")))
+        return sum_of(product_of(a, bounds_of(LLVMGetOperand(call, 1), lanes, deep)), bounds_of(LLVMGetOperand(call, 2), lanes, deep));
+    if (called == LLVMLookupIntrinsicID("llvm.roundeven", strlen("llvm.roundeven")))
+        return (bounds){a.low - 1, a.high + 1, a.is_number};
+    return any();
+}
+
+static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep)
+{
+    if (LLVMIsConstant(value))
+        return of_constant(value, lanes);
+    if (!LLVMIsAInstruction(value) || deep == MOST_DEEP)
+        return any();
+    LLVMValueRef first = LLVMGetOperand(value, 0);
+    deep++;
+    switch (LLVMGetInstructionOpcode(value)) {
+    case LLVMSIToFP:
+    case LLVMUIToFP:
+        return of_integers(first, LLVMGetInstructionOpcode(value) == LLVMSIToFP);
+    case LLVMFAdd:
+        return sum_of(bounds_of(first, lanes, deep), bounds_of(LLVMGetOperand(value, 1), lanes, deep));
+    case LLVMFSub:
+        return sum_of(bounds_of(first, lanes, deep), product_of(bounds_of(LLVMGetOperand(value, 1), lanes, deep), (bounds){-1, -1, 1}));
+    case LLVMFMul:
+        return product_of(bounds_of(first, lanes, deep), bounds_of(LLVMGetOperand(value, 1), lanes, deep));
+    case LLVMSelect:
+        return of_select(value, lanes, deep);
+    case LLVMCall:
+        return of_call(value, lanes, deep);
+    default:
+        return any();
+    }
+}
+
+int dlc_cpu_is_within(LLVMValueRef value, uint32_t lanes, double most)
+{
+    bounds all = bounds_of(value, lanes, 0);
+    return all.is_number && all.low >= -most && all.high <= most;
+}
