@@ -260,10 +260,16 @@ static int is_padded(const product *p, const dlc_expr **pads)
     return 0;
 }
 
-/* Channels that a window over few of them lacks to whole granules: bytes are multiplied by granules of neighbours. */
-static int64_t missing_channels(const product *p)
+enum { GRANULE = 4, FEW_CHANNELS = 16 }; /* bytes are multiplied by granules of neighbours */
+
+static int64_t missing(int64_t bytes)
 {
-    enum { GRANULE = 4, FEW_CHANNELS = 16 };
+    return (GRANULE - bytes % GRANULE) % GRANULE;
+}
+
+/* Those of a window over few of them; 0: it is no such. */
+static int64_t few_channels(const product *p)
+{
     const dlc_type *w = &p->w.codes->type;
     int64_t channels, window = 1, extent;
     if (p->node->op != DLC_OP_CONV || dlc_node_int(p->node, DLC_ATTR_GROUP, 1) != 1 ||
@@ -271,7 +277,7 @@ static int64_t missing_channels(const product *p)
         return 0;
     for (uint32_t d = 2; d < w->rank; d++)
         window *= dlc_expr_is_int(p->graph->pool, w->dims[d], &extent) ? extent : 1;
-    return window > 1 ? (GRANULE - channels % GRANULE) % GRANULE : 0;
+    return window > 1 ? channels : 0;
 }
 
 static dlc_value *padded(const product *p, dlc_value *codes, dlc_value *zero, const dlc_expr *pads, int64_t channels)
@@ -302,12 +308,71 @@ static dlc_value *sum_of_codes(const product *p, dlc_value *x, dlc_value *w, int
     return x && w ? dlc_build(p->graph, p->node, p->node->op, inputs, 2, attrs, n) : NULL;
 }
 
-/* sum x w. Outside of x it reads the zero point, and of channels that are added for whole granules the weights are 0. */
+/*
+ * Pixels of few channels lie one after the other: a window's row of them is one of so many columns of an image of one channel, in steps of as
+ * many columns as there are channels. 7 pixels of 3 channels are 6 granules then, and 7 with a channel of zeros.
+ */
+static int goes_along_rows(const product *p, int64_t channels)
+{
+    uint32_t last = p->w.codes->type.rank - 1u;
+    int64_t taps, image;
+    return channels > 1 && dlc_expr_is_int(p->graph->pool, p->w.codes->type.dims[last], &taps) &&
+           dlc_expr_is_int(p->graph->pool, p->x.codes->type.dims[last], &image) &&
+           dlc_node_number(p->graph, p->node, DLC_ATTR_DILATIONS, last - 2, 1) == 1 &&
+           taps * channels + missing(taps * channels) < taps * (channels + missing(channels));
+}
+
+/* N, C, ..., W as N, 1, ..., W * C. */
+static dlc_value *as_rows(const product *p, dlc_value *codes, int64_t channels)
+{
+    uint32_t rank = codes->type.rank;
+    int64_t perm[DLC_MAX_RANK] = {0}, columns = dlc_expr_value(p->graph->pool, codes->type.dims[rank - 1]) * channels;
+    dlc_expr dims[DLC_MAX_RANK] = {codes->type.dims[0], dlc_expr_i64(p->graph->pool, 1)};
+    for (uint32_t d = 1; d < rank; d++)
+        perm[d] = d + 1 < rank ? d + 1 : 1;
+    for (uint32_t d = 2; d < rank; d++)
+        dims[d] = d + 1 < rank ? codes->type.dims[d] : dlc_expr_i64(p->graph->pool, columns);
+    codes = dlc_build_transpose(p->graph, p->node, codes, perm);
+    return codes ? dlc_build_reshape(p->graph, p->node, codes, dims, rank) : NULL;
+}
+
+static dlc_value *sum_along_rows(const product *p, dlc_value *zero, const dlc_expr *pads, int64_t channels)
+{
+    dlc_graph *graph = p->graph;
+    dlc_value *x = as_rows(p, p->x.codes, channels), *w = as_rows(p, p->w.codes, channels);
+    uint32_t n = p->w.codes->type.rank - 2u, last = n - 1;
+    int64_t extra = missing(channels * dlc_expr_value(graph->pool, p->w.codes->type.dims[n + 1])), strides[DLC_MAX_RANK];
+    dlc_expr around[2 * DLC_MAX_RANK], behind[2 * DLC_MAX_RANK];
+    for (uint32_t d = 0; d < n; d++)
+        strides[d] = dlc_node_number(graph, p->node, DLC_ATTR_STRIDES, d, 1) * (d == last ? channels : 1);
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        behind[i] = dlc_expr_i64(graph->pool, i == n + last ? extra : 0);
+        around[i] = pads ? pads[i] : dlc_expr_i64(graph->pool, 0);
+        if (i % n == last)
+            around[i] = dlc_add(graph->pool, dlc_mul(graph->pool, around[i], dlc_expr_i64(graph->pool, channels)), behind[i]);
+    }
+    w = w ? as_constant(p->ctx, p->node, w) : NULL;
+    w = w && extra ? padded(p, w, NULL, behind, 0) : w;
+    w = w && extra ? dlc_fold_weights(p->ctx, w->def) : w;
+    x = x ? padded(p, x, zero, around, 0) : NULL;
+    dlc_attr attrs[DLC_ATTR_COUNT];
+    uint32_t nattrs = 0;
+    for (uint32_t a = 0; a < p->node->nattrs; a++)
+        if (p->node->attrs[a].id != DLC_ATTR_PADS && p->node->attrs[a].id != DLC_ATTR_STRIDES)
+            attrs[nattrs++] = p->node->attrs[a];
+    attrs[nattrs++] = dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, n);
+    attrs[nattrs++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
+    return x && w ? dlc_build(graph, p->node, DLC_OP_CONV, (dlc_value *[]){x, w}, 2, attrs, nattrs) : NULL;
+}
+
+/* sum x w. Outside of x it reads the zero point, and of what is added for whole granules the weights are 0. */
 static dlc_value *padded_sum(const product *p, dlc_value *zero)
 {
     const dlc_expr *pads = NULL;
-    int64_t channels = missing_channels(p);
+    int64_t few = few_channels(p), channels = missing(few);
     int has_pads = p->node->op == DLC_OP_CONV && is_padded(p, &pads);
+    if (goes_along_rows(p, few))
+        return sum_along_rows(p, zero, has_pads ? pads : NULL, few);
     if (!channels && !(zero && has_pads))
         return sum_of_codes(p, p->x.codes, p->w.codes, 0);
     dlc_value *w = channels ? padded(p, p->w.codes, NULL, NULL, channels) : p->w.codes;

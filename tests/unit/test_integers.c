@@ -133,6 +133,25 @@ static const char *const cases[] = {
     "  %d: i32[1,24,5,6] = conv %ei, %vz {group=4, pads=[1,1,1,1], strides=[2,2]}\n"
     "  %y: f32[1,24,5,6] = cast %d {dtype=f32}\n"
     "}\n",
+    /* windows along rows of pixels of three channels: 7 are 21 bytes, in steps of 3 of them */
+    "graph @rows(%x: f32[1,3,9,11]) -> %y {\n"
+    "  %s: f32[] = const [256]\n"
+    "  %h: f32[] = const [117]\n"
+    "  %z: u8[] = const [117]\n"
+    "  %zi: i32[] = cast %z {dtype=i32}\n"
+    "  %xs: f32[1,3,9,11] = mul %x, %s\n"
+    "  %xz: f32[1,3,9,11] = add %xs, %h\n"
+    "  %q: u8[1,3,9,11] = cast %xz {dtype=u8, saturate=1}\n"
+    "  %qi: i32[1,3,9,11] = cast %q {dtype=i32}\n"
+    "  %qz: i32[1,3,9,11] = sub %qi, %zi\n"
+    "  %w: u8[24,3,5,7] = const hash(15)\n"
+    "  %u: u8[24,1,1,1] = const hash(18)\n"
+    "  %wi: i32[24,3,5,7] = cast %w {dtype=i32}\n"
+    "  %ui: i32[24,1,1,1] = cast %u {dtype=i32}\n"
+    "  %wz: i32[24,3,5,7] = sub %wi, %ui\n"
+    "  %c: i32[1,24,4,4] = conv %qz, %wz {pads=[2,3,1,2], strides=[2,3]}\n"
+    "  %y: f32[1,24,4,4] = cast %c {dtype=f32}\n"
+    "}\n",
     /* weights of u8 without a zero point in their middle: one that leaves no bytes, and another for each column */
     "graph @unsigned(%x: f32[21,48]) -> %y {\n"
     "  %s: f32[] = const [256]\n"
