@@ -262,6 +262,11 @@ double dlc_estimate_tiles(const dlc_chooser *chooser, const dlc_schedule *schedu
 /* Cycles that the contraction at this leaf, which computes for so many, waits for factors that come by again (estimate_again.c). is_blind: from
  * beyond L2, for a number of rows that is not known. */
 double dlc_estimate_again(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind);
+/* The points of the axis that an iteration of loop n around the leaf goes through: where no loop around n is over it, the region of the outermost
+ * one inside. */
+double dlc_estimate_points_inside(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, uint32_t n, uint32_t axis);
+/* Lines that a step of the contraction at this leaf asks for ahead (estimate_again.c). */
+double dlc_estimate_asked(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* When the weights of the contraction at this leaf come: its early_us, early_share (estimate_again.c). */
 void dlc_estimate_early(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, dlc_estimate *result);
 /* What the busiest of so many threads does of the kernel's work (estimate_threads.c). */

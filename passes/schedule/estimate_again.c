@@ -35,19 +35,24 @@ static int is_loop(const reader *r, uint32_t n)
     return node_at(r, n)->kind != DLC_LOOP_AS && node_at(r, n)->axis != DLC_NO_AXIS;
 }
 
-/* The points of the axis that an iteration of loop n goes through: where no loop around is over it, the region of the outermost one inside. */
-static double points_inside(const reader *r, uint32_t n, uint32_t axis)
+double dlc_estimate_points_inside(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, uint32_t n, uint32_t axis)
 {
-    double extent = (double)r->c->extent[axis], size;
-    uint32_t around = dlc_schedule_loop_over(r->schedule, n, axis), first = DLC_ROOT_NODE;
+    reader r = {c, schedule, leaf};
+    double extent = (double)c->extent[axis], size;
+    uint32_t around = dlc_schedule_loop_over(schedule, n, axis), first = DLC_ROOT_NODE;
     if (around != DLC_ROOT_NODE)
-        return (double)node_at(r, around)->tile;
-    for (uint32_t i = dlc_schedule_parent(r->schedule, r->leaf); i != n && i != DLC_ROOT_NODE; i = dlc_schedule_parent(r->schedule, i))
-        first = is_loop(r, i) && node_at(r, i)->axis == axis ? i : first;
+        return (double)node_at(&r, around)->tile;
+    for (uint32_t i = dlc_schedule_parent(schedule, leaf); i != n && i != DLC_ROOT_NODE; i = dlc_schedule_parent(schedule, i))
+        first = is_loop(&r, i) && node_at(&r, i)->axis == axis ? i : first;
     if (first == DLC_ROOT_NODE)
         return extent;
-    size = (double)dlc_expr_eval(r->c->kernel->pool, r->schedule->ranges[first].size, r->c->symbols);
+    size = (double)dlc_expr_eval(c->kernel->pool, schedule->ranges[first].size, c->symbols);
     return size < 1 ? 1 : size > extent ? extent : size;
+}
+
+static double points_inside(const reader *r, uint32_t n, uint32_t axis)
+{
+    return dlc_estimate_points_inside(r->c, r->schedule, r->leaf, n, axis);
 }
 
 /* Iterations of loop n, each time it is met. */
@@ -130,6 +135,43 @@ static int are_waited_for(const reader *r, dlc_expr rows, double inside)
            factor_bytes(r, rows, dlc_schedule_parent(r->schedule, r->leaf)) > DLC_WAY_BYTES;
 }
 
+/* Tiles of rows that meet a panel one after the other, each of which asks for its share of the next one (codegen/ahead.c). */
+static double tiles_of_panel(const reader *r, dlc_expr factor)
+{
+    uint32_t columns = dlc_schedule_columns(r->schedule, r->leaf);
+    double tiles = 1;
+    for (uint32_t n = dlc_schedule_parent(r->schedule, r->leaf); n != columns && n != DLC_ROOT_NODE; n = dlc_schedule_parent(r->schedule, n)) {
+        if (is_loop(r, n) && dlc_expr_uses_axis(r->c->kernel->pool, factor, node_at(r, n)->axis))
+            break;
+        if (is_loop(r, n) && !dlc_choose_is_known(r->c, node_at(r, n)->axis))
+            return 1; /* each step has lines for all */
+        tiles *= trips_of(r, n);
+    }
+    return columns == DLC_ROOT_NODE ? 1 : tiles;
+}
+
+double dlc_estimate_asked(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
+{
+    reader r = {c, schedule, leaf};
+    dlc_expr factors[2];
+    uint32_t columns = dlc_schedule_columns(schedule, leaf);
+    if (!node_at(&r, leaf)->ahead || columns == DLC_ROOT_NODE || !factors_of(c, node_at(&r, leaf), factors))
+        return 0;
+    double lanes = (double)c->target->vector_bytes / dlc_dtype_bytes(c->kernel->stages.data[node_at(&r, leaf)->stage].dtype[0]);
+    double bytes = ceil((double)node_at(&r, columns)->tile / lanes) * c->target->vector_bytes;
+    return ceil(bytes / tiles_of_panel(&r, factors[0]) / DLC_LINE_BYTES);
+}
+
+/* Bytes of lines that all steps of the tile ask for: what one asks for again is looked for in L2, too. */
+static double asked_bytes(const reader *r, double iterations)
+{
+    const dlc_schedule_node *leaf = node_at(r, r->leaf);
+    double steps = 1.0 / dlc_dots[leaf->row].granule;
+    for (uint32_t i = 0; i < leaf->over.n; i++)
+        steps *= points_inside(r, dlc_schedule_parent(r->schedule, r->leaf), leaf->over.data[i]);
+    return iterations * steps * dlc_estimate_asked(r->c, r->schedule, r->leaf) * DLC_LINE_BYTES;
+}
+
 double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind)
 {
     reader r = {c, schedule, leaf};
@@ -141,6 +183,7 @@ double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, ui
     int is_of_lanes = dlc_dots[node_at(&r, leaf)->row].family == DLC_FAMILY_LANES;
     for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n))
         iterations *= trips_of(&r, n);
+    double asked = is_of_lanes ? asked_bytes(&r, iterations) / rate_of(c->target, 0) : 0;
     for (uint32_t n = dlc_schedule_parent(schedule, leaf); n != DLC_ROOT_NODE; n = dlc_schedule_parent(schedule, n)) {
         double trips = trips_of(&r, n), further = iterations - iterations / trips, inside = trips > 1 ? bytes_inside(&r, n) : 0;
         uint32_t axis = node_at(&r, n)->axis;
@@ -156,7 +199,7 @@ double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, ui
     }
     if (columns <= 0)
         return rows;
-    return rows + dlc_estimate_hiding(columns, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
+    return rows + dlc_estimate_hiding(columns + asked, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
 }
 
 /* Bytes of weights that the factor is made of. */

@@ -195,7 +195,8 @@ typedef struct {
     double parts;                 /* that a sum is made of: 1 or more */
     double entries;               /* of the innermost loop along K */
     double least;                 /* of a vector: the part that takes a step of the processor */
-    int is_ahead, begins_anywhere;
+    double asked; /* lines that a step asks for ahead */
+    int begins_anywhere;
 } tile_facts;
 
 /* Vectors that multiplications of a tile so wide take the time of: one vector is as short as its columns let it be
@@ -214,7 +215,7 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
 {
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
     double multiplying = rows * vectors_paid(t, columns) * t->fma / FMA_A_CYCLE;
-    double loading = (rows + vectors * t->is_ahead) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
+    double loading = (rows + t->asked) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
     double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : 0);
     cycles += t->crowding * t->machine->sum_latency * PUSHED_OUT;
     if (wanted > t->registers)
@@ -358,7 +359,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     tile_facts t = facts_of(c, (dlc_dot)node->row, stage->dtype[0]);
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
-    t.is_ahead = node->ahead;
+    t.asked = dlc_estimate_asked(c, schedule, leaf);
     t.parts = part > 0 && part < terms ? ceil(terms * read / part) : 1;
     t.entries = node->over.n ? terms * read / (double)c->extent[node->over.data[node->over.n - 1]] : 1;
     int is_known = dlc_contraction_of(c->kernel, stage, c->arena, &form);
