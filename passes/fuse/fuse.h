@@ -46,6 +46,7 @@ typedef struct {
     double moving_us;     /* what that takes, from and to where they are likely to lie */
     double far_us;        /* of moving_us: in memory, which threads share */
     double dealt_us;      /* of moving_us: for what each thread moves a part of */
+    double crossed_us;    /* for what all threads read, were all of it in another thread's cache */
     double early_us;      /* of far_us: for weights that all come in the time of */
     double early_share;   /* so much of `cycles` */
     double flops;

@@ -50,7 +50,8 @@ typedef struct {
     double weights, others;
     double whole; /* the others' buffers: what is read of one lies among what is not */
     double past;  /* of the others, stored past the caches */
-    double dealt_weights, dealt_others; /* of which each thread moves its share */
+    double dealt_weights, dealt_near, dealt_others; /* of which each thread moves its share; near: of weights that L2 holds */
+    int are_columns; /* threads share columns: all of them read the same rows */
 } moved;
 
 double dlc_estimate_kept_bytes(const dlc_target *target)
@@ -84,7 +85,10 @@ static void find_moving(const dlc_target *target, const moved *m, dlc_estimate *
     result->moving_us = others + weights;
     result->far_us = far + weights;
     result->dealt_us = others_us(target, m, m->dealt_others, &far) + m->dealt_weights / machine->far_bytes_per_us;
+    result->dealt_us += machine->l3_bytes_per_us > 0 ? m->dealt_near / machine->l3_bytes_per_us : 0;
     result->dealt_us = result->dealt_us < result->moving_us ? result->dealt_us : result->moving_us;
+    if (m->are_columns && m->whole + m->weights <= target->l2_bytes && machine->l3_bytes_per_us > 0)
+        result->crossed_us = (m->others - m->dealt_others) / machine->l3_bytes_per_us;
 }
 
 static int meets_axis(const dlc_chooser *c, uint32_t b, uint32_t axis)
@@ -109,14 +113,14 @@ static int is_of_weights(const dlc_chooser *c, uint32_t axis)
 }
 
 /* What threads that share an axis's points move by parts: where these are of weights, all of them read the same rows; else rows are theirs, copies
- * of them, too, whatever axes those have. */
+ * of them, too, whatever axes those have. Of weights that L2 holds, the first thread to read one brings it to L3. */
 static void find_dealt(const dlc_chooser *c, uint32_t axis, const double *bytes, moved *sum)
 {
-    int is_columns = axis != DLC_NO_AXIS && is_of_weights(c, axis);
+    int is_columns = sum->are_columns = axis != DLC_NO_AXIS && is_of_weights(c, axis);
     for (uint32_t b = 0; axis != DLC_NO_AXIS && b < c->kernel->buffers.n; b++) {
         int is_const = c->kernel->buffers.data[b].role == DLC_ROLE_CONST;
-        if (is_const && is_columns && bytes[b] >= c->target->l2_bytes && meets_axis(c, b, axis))
-            sum->dealt_weights += bytes[b];
+        if (is_const && is_columns && meets_axis(c, b, axis))
+            *(bytes[b] >= c->target->l2_bytes ? &sum->dealt_weights : &sum->dealt_near) += bytes[b];
         else if (!is_const && (!is_columns || meets_axis(c, b, axis)))
             sum->dealt_others += bytes[b];
     }
@@ -621,6 +625,7 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
     const dlc_machine *machine = target->machine;
     double computing = hypot(e->cycles / workers / machine->cycles_per_us, e->waiting_us);
     double moving = e->moving_us - e->dealt_us + e->dealt_us / workers; /* of each worker; memory is all of theirs */
+    moving += e->crossed_us * (1 - 1 / workers); /* the rest of it the thread made itself */
     double longest = moving > e->far_us ? moving : e->far_us, hidden = computing < longest ? computing : moving;
     return (computing < longest ? longest : computing) + hidden * UNHIDDEN_MOVES + early_us(e, target, workers);
 }

@@ -56,11 +56,25 @@ START_TEST(panels_are_asked_for_by_shares)
 }
 END_TEST
 
+/* Threads that share columns read half of the weights each, also of those that L2 holds, but all rows, of which another thread's cache has half. */
+#define BY_COLUMNS AHEAD(32, "par j:32, for i:14")
+#define BY_ROWS AHEAD(32, "par i:14, for j:32")
+START_TEST(threads_share_weights_or_rows)
+{
+    double columns = us_of(PRODUCT(56, 512, 512), BY_COLUMNS, 2), rows = us_of(PRODUCT(56, 512, 512), BY_ROWS, 2);
+    ck_assert_msg(columns < 0.98 * rows, "%.2f and %.2f us", columns, rows);
+    columns = us_of(PRODUCT(1568, 192, 32), TILES(16, "par j:16, for i:14", ""), 2);
+    rows = us_of(PRODUCT(1568, 192, 32), TILES(16, "par i:14, for j:16", ""), 2);
+    ck_assert_msg(rows < 0.96 * columns, "%.2f and %.2f us", columns, rows);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("estimate");
     TCase *tcase = tcase_create("estimate");
     tcase_add_test(tcase, panels_are_asked_for_by_shares);
+    tcase_add_test(tcase, threads_share_weights_or_rows);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
