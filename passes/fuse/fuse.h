@@ -47,6 +47,7 @@ typedef struct {
     double far_us;        /* of moving_us: in memory, which threads share */
     double dealt_us;      /* of moving_us: for what each thread moves a part of */
     double crossed_us;    /* for what all threads read, were all of it in another thread's cache */
+    double strewn_us;     /* of moving_us: in an order that no prefetcher follows */
     double early_us;      /* of far_us: for weights that all come in the time of */
     double early_share;   /* so much of `cycles` */
     double flops;

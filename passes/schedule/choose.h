@@ -265,6 +265,8 @@ double dlc_estimate_again(const dlc_chooser *chooser, const dlc_schedule *schedu
 /* The points of the axis that an iteration of loop n around the leaf goes through: where no loop around n is over it, the region of the outermost
  * one inside. */
 double dlc_estimate_points_inside(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf, uint32_t n, uint32_t axis);
+/* The share of what lies beyond L2 that comes and goes by pieces of more pages at a time than prefetchers follow (estimate_pages.c). */
+double dlc_estimate_strewn(const dlc_chooser *chooser, const dlc_schedule *schedule);
 /* Lines that a step of the contraction at this leaf asks for ahead (estimate_again.c). */
 double dlc_estimate_asked(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* When the weights of the contraction at this leaf come: its early_us, early_share (estimate_again.c). */
@@ -298,6 +300,14 @@ enum {
 static inline double dlc_lane_ops(const dlc_target *target)
 {
     return target->machine->lane_ops > 0 ? target->machine->lane_ops : DLC_LANE_OPS;
+}
+
+/* L3 gives so much less than L2 that what it holds is waited for unless L2's prefetcher finds it. */
+#define DLC_SLOW_L3 0.5 /* of what L2 gives */
+static inline int dlc_has_slow_l3(const dlc_target *target)
+{
+    const dlc_machine *machine = target->machine;
+    return machine->l3_bytes_per_us > 0 && machine->l3_bytes_per_us < machine->near_bytes_per_us * DLC_SLOW_L3;
 }
 
 /* One row by a matrix that lies as it came and is larger than L2 by far goes along whole rows (choose_dot.c), which threads share by

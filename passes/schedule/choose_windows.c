@@ -6,8 +6,6 @@
 #define NOT_HIDDEN 0.1    /* of loads beside multiplications */
 #define FEWER_WORTH 0.9   /* of the time of more neighbours side by side */
 
-#define SLOW 0.5          /* of what L2 gives: L3 holds windows up */
-
 enum {
     LEAST_FAR = 4,       /* neighbours side by side, whatever they span */
     FAR_SPAN = 4096,     /* bytes of a row that a tile spans at most of what lies in L3: L2's prefetcher stays within a page */
@@ -59,8 +57,7 @@ static int64_t bytes_behind(const dlc_chooser *c, dlc_expr load)
 
 int dlc_windows_are_far(const dlc_chooser *c, const dlc_windows *w)
 {
-    const dlc_machine *machine = c->target->machine;
-    return w->image_bytes > c->target->l2_bytes && machine->l3_bytes_per_us > 0 && machine->l3_bytes_per_us < machine->near_bytes_per_us * SLOW;
+    return w->image_bytes > c->target->l2_bytes && dlc_has_slow_l3(c->target);
 }
 
 /* A fold over windows that neighbours along the axis share: it adds to what a point takes. */

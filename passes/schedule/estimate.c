@@ -24,6 +24,7 @@ enum {
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
 #define UNHIDDEN_MOVES 0.3 /* of computing or moving, whichever is shorter: stores that miss hold up what is computed */
+#define STREWN 0.2         /* of the time in which that comes which no prefetcher follows */
 #define OWN_L3 0.5         /* of an L3: the rest is others'; and of what fits that, so much is still there when it is read */
 
 double dlc_estimate_hiding(double a, double b, double exponent)
@@ -70,6 +71,13 @@ static double others_us(const dlc_target *target, const moved *m, double bytes, 
     double far = machine->l3_bytes_per_us <= 0 || m->whole > machine->l3_bytes * OWN_L3 ? 1 : 1 - OWN_L3;
     *far_us = bytes * far / machine->far_bytes_per_us;
     return *far_us + (far < 1 ? bytes * (1 - far) / machine->l3_bytes_per_us : 0);
+}
+
+/* The share of what comes by that L2 has not kept from the time before: of little more than it holds most is still there. */
+static double beyond_l2(const dlc_target *target, const moved *m)
+{
+    double beyond = (m->whole + m->weights) / target->l2_bytes - 1;
+    return beyond < 0 ? 0 : beyond > 1 ? 1 : beyond;
 }
 
 /* moving_us, far_us and dealt_us of the estimate. */
@@ -627,7 +635,7 @@ static double time_of(const dlc_estimate *e, const dlc_target *target, double wo
     double moving = e->moving_us - e->dealt_us + e->dealt_us / workers; /* of each worker; memory is all of theirs */
     moving += e->crossed_us * (1 - 1 / workers); /* the rest of it the thread made itself */
     double longest = moving > e->far_us ? moving : e->far_us, hidden = computing < longest ? computing : moving;
-    return (computing < longest ? longest : computing) + hidden * UNHIDDEN_MOVES + early_us(e, target, workers);
+    return (computing < longest ? longest : computing) + hidden * UNHIDDEN_MOVES + e->strewn_us / workers * STREWN + early_us(e, target, workers);
 }
 
 /* Workers wait for nobody but for want of work or of memory: where many could work, few units are slow units. */
@@ -677,9 +685,12 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
         e.c.together[s] = axis_together(schedule, s);
     }
     moved moves = moved_of(&e.c, dealt_axis(&e));
+    double beyond = beyond_l2(schedule->target, &moves), far;
     moves.past = stored_past_caches(&e);
     result->bytes = moves.weights + moves.others;
     find_moving(schedule->target, &moves, result);
+    if (beyond > 0 && dlc_has_slow_l3(schedule->target))
+        result->strewn_us = others_us(schedule->target, &moves, moves.others, &far) * beyond * dlc_estimate_strewn(&e.c, schedule);
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         result->flops += e.c.work[s];
     result->cycles = cycles_of(&e, result);
