@@ -20,6 +20,7 @@ enum {
 #define HIDING 4.0         /* of what takes as long, a fifth is waited for; of half of it, a sixtieth */
 #define PANEL_CYCLES 1.3   /* an element copied into a panel */
 #define TURNED_PANEL_CYCLES 0.6 /* the same where squares of what is read are turned */
+#define PLAIN_RUN_CYCLES 3.0 /* starting a run of elements to copy that lie where additions say */
 #define PAST_CACHES 0.3    /* of what is stored so that what is read does not wait for: both ways are used */
 #define GRAIN_US 1.5       /* a thread of its own is worth this: fork, join and what goes from cache to cache take a third of it */
 #define LEAST_US 1e-6      /* of a unit */
@@ -342,6 +343,22 @@ static double panel_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32
     return e->c.across == DLC_NO_AXIS ? PANEL_CYCLES : TURNED_PANEL_CYCLES;
 }
 
+/* Where a run of the copy begins takes no test and no division: tests along its lanes cut them (estimate_pieces.c). */
+static int begins_plainly(const estimator *e, uint32_t s, uint32_t lane)
+{
+    const dlc_pool *pool = e->c.kernel->pool;
+    for (uint32_t i = 0; i < e->c.accesses[s].n; i++) {
+        const dlc_access_fact *access = &e->c.accesses[s].data[i];
+        if (!access->load)
+            continue;
+        dlc_expr guard = dlc_load_guard(pool, access->load);
+        for (uint32_t a = 0; a < e->c.naxes; a++)
+            if (a != lane && ((guard && dlc_expr_uses_axis(pool, guard, a)) || dlc_choose_stride(&e->c, access->offset, a) == DLC_ODD_STRIDE))
+                return 0;
+    }
+    return 1;
+}
+
 /* A copy goes by runs along its lanes, each with an address and a border test to start with. */
 static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_t width)
 {
@@ -351,7 +368,8 @@ static double copy_cycles(const estimator *e, uint32_t s, uint32_t lane, uint32_
     if (e->schedule->homes[s].layout.nparts)
         return points * panel_cycles(e, s, lane, width) + computing;
     double vectors = (double)(((int64_t)run + width - 1) / width), paid = (double)width / paid_width(e, s, width);
-    return points / run * (DLC_RUN_CYCLES + vectors * DLC_VECTOR_CYCLES * (is_together(e, s, lane) ? paid : width)) + computing;
+    double begin = begins_plainly(e, s, lane) ? PLAIN_RUN_CYCLES : DLC_RUN_CYCLES;
+    return points / run * (begin + vectors * DLC_VECTOR_CYCLES * (is_together(e, s, lane) ? paid : width)) + computing;
 }
 
 static double products_per_cycle(const dlc_target *target, dlc_dot row, double width)

@@ -91,6 +91,18 @@ START_TEST(far_bytes_come_in_order)
 }
 END_TEST
 
+/* Rows that are copied begin where additions say, unless borders are tested for. */
+#define SCALED(rest) "kernel @f(x: f32[12544,32], s: f32[32], w: f32[32,16]@const) -> (y: f32[12544,16]) {\n  axis i=12544, j=16, k=32\n" \
+                     "  y[i,j] = sum(k) s[k] * x[i, k" rest "] * w[k, j]\n}\n"
+#define COPIED "schedule x86-64-v4 {\n  copy rows = y.left [i, k]\n  par i:14, j:16 {\n    for i, lane k:16 {\n      rows in scratch\n    }\n" \
+               "    y = dot fma i x j over [k]\n  }\n}\n"
+START_TEST(plain_rows_begin_at_once)
+{
+    double plain = us_of(SCALED(""), COPIED, 1), tested = us_of(SCALED(" if 1 <= i"), COPIED, 1);
+    ck_assert_msg(tested > 1.3 * plain, "%.2f and %.2f us", tested, plain);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("estimate");
@@ -98,6 +110,7 @@ int main(void)
     tcase_add_test(tcase, panels_are_asked_for_by_shares);
     tcase_add_test(tcase, threads_share_weights_or_rows);
     tcase_add_test(tcase, far_bytes_come_in_order);
+    tcase_add_test(tcase, plain_rows_begin_at_once);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
