@@ -53,7 +53,6 @@ typedef struct {
     double whole; /* the others' buffers: what is read of one lies among what is not */
     double past;  /* of the others, stored past the caches */
     double dealt_weights, dealt_near, dealt_others; /* of which each thread moves its share; near: of weights that L2 holds */
-    int are_columns; /* threads share columns: all of them read the same rows */
 } moved;
 
 double dlc_estimate_kept_bytes(const dlc_target *target)
@@ -96,47 +95,40 @@ static void find_moving(const dlc_target *target, const moved *m, dlc_estimate *
     result->dealt_us = others_us(target, m, m->dealt_others, &far) + m->dealt_weights / machine->far_bytes_per_us;
     result->dealt_us += machine->l3_bytes_per_us > 0 ? m->dealt_near / machine->l3_bytes_per_us : 0;
     result->dealt_us = result->dealt_us < result->moving_us ? result->dealt_us : result->moving_us;
-    if (m->are_columns && m->whole + m->weights <= target->l2_bytes && machine->l3_bytes_per_us > 0)
+    if (m->dealt_others > 0 && m->whole + m->weights <= target->l2_bytes && machine->l3_bytes_per_us > 0)
         result->crossed_us = (m->others - m->dealt_others) / machine->l3_bytes_per_us;
 }
 
-static int meets_axis(const dlc_chooser *c, uint32_t b, uint32_t axis)
+/* Which elements of the buffer are met depends on the axes. */
+static int meets_axes(const dlc_chooser *c, uint32_t b, const dlc_ids *axes)
 {
     for (uint32_t s = 0; s < c->kernel->stages.n; s++)
         for (uint32_t i = 0; i < c->accesses[s].n; i++) {
             const dlc_access_fact *access = &c->accesses[s].data[i];
             uint32_t source = access->load ? access->source : c->kernel->stages.data[s].buffer;
-            if (source == b && dlc_expr_uses_axis(c->kernel->pool, access->offset, axis))
-                return 1;
+            for (uint32_t a = 0; a < axes->n && source == b; a++)
+                if (dlc_expr_uses_axis(c->kernel->pool, access->offset, axes->data[a]))
+                    return 1;
         }
     return 0;
 }
 
-/* The axis deals columns of weights. */
-static int is_of_weights(const dlc_chooser *c, uint32_t axis)
+/* What threads that share the points of axes move by parts; all of them read the rest. Of weights that L2 holds, the first thread to read one
+ * brings it to L3. */
+static void find_dealt(const dlc_chooser *c, const dlc_ids *axes, const double *bytes, moved *sum)
 {
-    for (uint32_t b = 0; b < c->kernel->buffers.n; b++)
-        if (c->kernel->buffers.data[b].role == DLC_ROLE_CONST && meets_axis(c, b, axis))
-            return 1;
-    return 0;
-}
-
-/* What threads that share an axis's points move by parts: where these are of weights, all of them read the same rows; else rows are theirs, copies
- * of them, too, whatever axes those have. Of weights that L2 holds, the first thread to read one brings it to L3. */
-static void find_dealt(const dlc_chooser *c, uint32_t axis, const double *bytes, moved *sum)
-{
-    int is_columns = sum->are_columns = axis != DLC_NO_AXIS && is_of_weights(c, axis);
-    for (uint32_t b = 0; axis != DLC_NO_AXIS && b < c->kernel->buffers.n; b++) {
-        int is_const = c->kernel->buffers.data[b].role == DLC_ROLE_CONST;
-        if (is_const && is_columns && meets_axis(c, b, axis))
-            *(bytes[b] >= c->target->l2_bytes ? &sum->dealt_weights : &sum->dealt_near) += bytes[b];
-        else if (!is_const && (!is_columns || meets_axis(c, b, axis)))
+    for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
+        if (!meets_axes(c, b, axes))
+            continue;
+        if (c->kernel->buffers.data[b].role != DLC_ROLE_CONST)
             sum->dealt_others += bytes[b];
+        else
+            *(bytes[b] >= c->target->l2_bytes ? &sum->dealt_weights : &sum->dealt_near) += bytes[b];
     }
 }
 
-/* A table that is gathered from is touched where it is read only. Threads share the points of the axis, or of none. */
-static moved moved_of(const dlc_chooser *c, uint32_t axis)
+/* A table that is gathered from is touched where it is read only. Threads share the points of the axes. */
+static moved moved_of(const dlc_chooser *c, const dlc_ids *axes)
 {
     double *touched = dlc_new_array(c->arena, double, c->kernel->buffers.n + 1);
     moved sum = {0};
@@ -155,13 +147,14 @@ static moved moved_of(const dlc_chooser *c, uint32_t axis)
         sum.others += buffer->role == DLC_ROLE_CONST ? 0 : bytes;
         sum.whole += buffer->role == DLC_ROLE_CONST ? 0 : elems * size;
     }
-    find_dealt(c, axis, touched, &sum);
+    find_dealt(c, axes, touched, &sum);
     return sum;
 }
 
 double dlc_choose_moved(const dlc_chooser *c)
 {
-    moved sum = moved_of(c, DLC_NO_AXIS);
+    dlc_ids none = {0};
+    moved sum = moved_of(c, &none);
     return sum.weights + sum.others;
 }
 
@@ -228,13 +221,20 @@ static double pars_of(const estimator *e, int is_kept)
     return n;
 }
 
-/* The axis whose points threads share: the outermost that has several units, or none. */
-static uint32_t dealt_axis(const estimator *e)
+/* The axes whose points threads share: that of the outermost loop with several units, and those of which copies have what these need. */
+static dlc_ids dealt_axes(const estimator *e)
 {
-    for (uint32_t n = 0; n < e->schedule->kept.first; n++)
-        if (e->c.extent[node_at(e, n)->axis] > node_at(e, n)->tile)
-            return node_at(e, n)->axis;
-    return DLC_NO_AXIS;
+    const dlc_schedule *schedule = e->schedule;
+    dlc_ids axes = {0};
+    for (uint32_t n = 0; n < schedule->nodes.n; n++) {
+        uint32_t axis = node_at(e, n)->axis;
+        int is_dealt = !axes.n && n < schedule->kept.first && e->c.extent[axis] > node_at(e, n)->tile;
+        for (uint32_t a = 0; a < axes.n && axis != DLC_NO_AXIS && schedule->ranges; a++)
+            is_dealt |= dlc_expr_uses_axis(e->c.kernel->pool, schedule->ranges[n].first, axes.data[a]);
+        if (is_dealt && !dlc_ids_find(&axes, axis, NULL))
+            dlc_vec_push(e->c.arena, &axes, axis);
+    }
+    return axes;
 }
 
 static int is_kept(const estimator *e, uint32_t n)
@@ -702,7 +702,8 @@ void dlc_estimate_kernel(const dlc_schedule *schedule, dlc_arena *scratch, dlc_e
         e.c.place[s] = schedule->homes[s].place;
         e.c.together[s] = axis_together(schedule, s);
     }
-    moved moves = moved_of(&e.c, dealt_axis(&e));
+    dlc_ids dealt = dealt_axes(&e);
+    moved moves = moved_of(&e.c, &dealt);
     double beyond = beyond_l2(schedule->target, &moves), far;
     moves.past = stored_past_caches(&e);
     result->bytes = moves.weights + moves.others;

@@ -69,6 +69,20 @@ START_TEST(threads_share_weights_or_rows)
 }
 END_TEST
 
+/* Of attention by heads each thread has its own keys and values, by queries both read all of them. */
+#define ATTENTION "kernel @f(q: f32[128,384], k: f32[128,384], v: f32[128,384]) -> (y: f32[128,12,32]) {\n  axis h=12, i=128, j=128, d=32, e=32\n" \
+                  "  a[h,i,j] = sum(d) q[i, h * 32 + d] * k[j, h * 32 + d]\n  y[h,i,e] = sum(j) v[j, h * 32 + e] * exp(a) -> y[i, h, e]\n}\n"
+#define HEADS(pars) "schedule x86-64-v4 {\n  copy columns = a.q [h, i/64, d, i%64]\n  par " pars " {\n    for d:16, lane i:16, unroll d {\n" \
+                    "      columns in scratch\n    }\n    for j:5 {\n      a = dot fma j x i over [d] in scratch\n    }\n    for e:32, i:13 {\n" \
+                    "      y = dot fma i x e over [j]\n    }\n  }\n}\n"
+START_TEST(threads_share_heads_or_queries)
+{
+    double heads = us_of(ATTENTION, HEADS("h, i:64"), 2), queries = us_of(ATTENTION, HEADS("i:64, h"), 2);
+    ck_assert_msg(queries > 1.015 * heads, "%.2f and %.2f us", queries, heads);
+    ck_assert_double_eq(us_of(ATTENTION, HEADS("h, i:64"), 1), us_of(ATTENTION, HEADS("i:64, h"), 1));
+}
+END_TEST
+
 /* Results that L2 does not hold, by panels of columns or whole rows: .83 of the time. Neighbours' windows of more pages than are followed; few that lie
  * near do not differ, nor does anything where L3 is as good as L2. */
 #define WIDE PRODUCT(12544, 16, 64)
@@ -109,6 +123,7 @@ int main(void)
     TCase *tcase = tcase_create("estimate");
     tcase_add_test(tcase, panels_are_asked_for_by_shares);
     tcase_add_test(tcase, threads_share_weights_or_rows);
+    tcase_add_test(tcase, threads_share_heads_or_queries);
     tcase_add_test(tcase, far_bytes_come_in_order);
     tcase_add_test(tcase, plain_rows_begin_at_once);
     suite_add_tcase(suite, tcase);
