@@ -84,8 +84,8 @@ double dlc_estimate_strewn(const dlc_chooser *c, const dlc_schedule *schedule)
         }
     }
     for (uint32_t b = 0; b < c->kernel->buffers.n; b++) {
-        double bytes = c->kernel->buffers.data[b].role == DLC_ROLE_CONST ? 0
-                                                                        : dlc_choose_elems(c, b) * dlc_dtype_bytes(c->kernel->buffers.data[b].type.dtype);
+        const dlc_buffer *buffer = &c->kernel->buffers.data[b];
+        double bytes = buffer->role == DLC_ROLE_CONST ? 0 : dlc_choose_elems(c, b) * dlc_dtype_bytes(buffer->type.dtype);
         strewn += bytes * shares[b];
         all += bytes;
     }
