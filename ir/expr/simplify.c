@@ -157,14 +157,52 @@ static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper,
     return bound;
 }
 
+/* At most so far below the term, m * k * (x floordiv k), and no quotient: m * x, less m * (k - 1) where m is positive. 0: it is no such term. */
+static dlc_expr below_multiple(dlc_pool *pool, dlc_term term)
+{
+    int64_t k, m;
+    if (!term.mono || dlc_op_of(pool, term.mono) != DLC_EXPR_FLOORDIV || !dlc_is_data_free(pool, term.mono) ||
+        !dlc_expr_is_int(pool, dlc_arg(pool, term.mono, 1), &k) || k < 2 || term.coef % k)
+        return 0;
+    dlc_expr x = dlc_arg(pool, term.mono, 0);
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, x, 1);
+    int64_t rest = m = term.coef / k;
+    int fits = is_small(pool, dlc_expr_i64(pool, k), &rest);
+    for (uint32_t i = 0; i < n && fits; i++)
+        rest = m, fits = is_small(pool, dlc_expr_i64(pool, pool->work.data[first + i].coef), &rest);
+    pool->work.n = first;
+    return fits ? dlc_addi(pool, dlc_muli(pool, x, m), m > 0 ? -m * (k - 1) : 0) : 0;
+}
+
+/* A lower bound of the sum without such quotients, as the extents of convolutions in steps have them: H + 1 - 2 * ((H + 1) floordiv 2) is 0 or
+ * more, while H and the quotient by themselves may be anything. The sum itself: there are none. */
+static dlc_expr below_multiples(dlc_pool *pool, dlc_expr sum)
+{
+    uint32_t first = pool->work.n, n = dlc_sum_push(pool, sum, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        dlc_term term = pool->work.data[first + i];
+        dlc_expr below = below_multiple(pool, term);
+        if (below)
+            sum = dlc_add(pool, sum, dlc_sub(pool, below, dlc_muli(pool, term.mono, term.coef)));
+    }
+    pool->work.n = first;
+    return sum;
+}
+
 static int is_nonnegative(context *ctx, dlc_pool *pool, dlc_expr expr)
 {
     if (range_of(ctx, pool, expr).lo >= 0)
         return 1;
     if (!dlc_is_data_free(pool, expr))
         return 0;
-    dlc_expr bound = bound_of(ctx, pool, expr, 0, 0);
-    return bound && range_of(ctx, pool, bound).lo >= 0;
+    dlc_expr bound = bound_of(ctx, pool, expr, 0, 0), before = 0;
+    for (int depth = 0; bound && bound != before && depth < MAX_DEPTH; depth++) {
+        if (range_of(ctx, pool, bound).lo >= 0)
+            return 1;
+        before = bound;
+        bound = below_multiples(pool, bound);
+    }
+    return 0;
 }
 
 /* The axis is one of this extent, whatever that is made of. */

@@ -168,6 +168,32 @@ START_TEST(symbolic_extents)
 }
 END_TEST
 
+/* Axes i, j, l of what windows in steps leave of images of any size, and k < 3, a tap: no tap lies outside. */
+START_TEST(windows_in_steps)
+{
+    dlc_interval axes[] = {{0, INT32_MAX}, {0, INT32_MAX}, {0, INT32_MAX}, {0, 2}}, symbols[] = {{1, INT32_MAX}};
+    dlc_expr h = sy(0), i = ax(0), j = ax(1), l = ax(2), k = ax(3);
+    dlc_expr half = dlc_floordiv(p, dlc_addi(p, h, 1), num(2)), quarter = dlc_floordiv(p, dlc_addi(p, half, 1), num(2));
+    dlc_expr extents[] = {dlc_addi(p, half, -1), half, quarter, num(3)};
+    dlc_ranges r = {.axes = axes, .symbols = symbols, .naxes = 4, .nsymbols = 1, .extents = extents};
+    dlc_expr at_i = dlc_add(p, dlc_muli(p, i, 2), k), at_j = dlc_add(p, dlc_muli(p, j, 2), k), at_l = dlc_add(p, dlc_muli(p, l, 4), k);
+    const struct {
+        dlc_expr from, to;
+    } cases[] = {
+        {dlc_lt(p, at_i, h), yes(1)},
+        {dlc_lt(p, dlc_addi(p, at_i, 1), h), dlc_lt(p, dlc_addi(p, at_i, 1), h)},
+        {dlc_lt(p, at_j, dlc_addi(p, h, 2)), yes(1)}, /* a border of 1 on each side */
+        {dlc_lt(p, at_j, dlc_addi(p, h, 1)), dlc_lt(p, at_j, dlc_addi(p, h, 1))},
+        {dlc_lt(p, at_l, dlc_addi(p, h, 2)), yes(1)}, /* the size has a quotient of a quotient */
+        {dlc_lt(p, at_l, dlc_addi(p, h, 1)), dlc_lt(p, at_l, dlc_addi(p, h, 1))},
+        {dlc_le(p, h, dlc_addi(p, dlc_muli(p, half, 2), 0)), yes(1)}, /* rounded up, less than a step is added */
+        {dlc_lt(p, h, dlc_muli(p, half, 2)), dlc_lt(p, h, dlc_muli(p, half, 2))},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        ck_assert_msg(dlc_expr_simplify(p, cases[c].from, &r) == cases[c].to, "case %zu", c);
+}
+END_TEST
+
 /* --- random expressions: canonical form and simplification keep the value --- */
 
 enum { NSYMBOLS = 3, NAXES = 3 };
@@ -299,6 +325,7 @@ int main(void)
     tcase_add_test(tests, constant_extents);
     tcase_add_test(tests, known_multiples);
     tcase_add_test(tests, symbolic_extents);
+    tcase_add_test(tests, windows_in_steps);
     tcase_add_loop_test(tests, random_expressions_keep_their_values, 0, 4);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
