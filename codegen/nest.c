@@ -103,7 +103,7 @@ static dlc_memo *memo_of(dlc_nest *nest, dlc_expr expr)
     return &nest->memo[expr];
 }
 
-static int is_known(dlc_nest *nest, dlc_expr expr)
+int dlc_nest_is_known(dlc_nest *nest, dlc_expr expr)
 {
     return is_valid(nest, memo_of(nest, expr));
 }
@@ -728,7 +728,7 @@ static int push_unknown(dlc_nest *nest, const dlc_expr *operands, uint32_t n)
 {
     uint32_t before = nest->stack.n;
     for (uint32_t i = 0; i < n; i++)
-        if (!is_known(nest, operands[i]))
+        if (!dlc_nest_is_known(nest, operands[i]))
             dlc_vec_push(nest->arena, &nest->stack, operands[i]);
     return nest->stack.n > before;
 }
@@ -754,7 +754,8 @@ static void visit(dlc_nest *nest, dlc_expr expr)
     } else if (node.op == DLC_EXPR_CAST && node.dtype == DLC_I32 && is_lanes(nest, dlc_node_of(pool, dlc_arg(pool, expr, 0))) &&
                dlc_nest_is_narrowed(nest)) {
         emit_lanes(nest, expr, DLC_I32);
-    } else if (dlc_nest_is_narrowed(nest) && (operands[0] = dlc_expr_narrow_operands(pool, expr, &nest->ranges, nest->lane)) != 0) {
+    } else if ((operands[0] = dlc_nest_next_quotient(nest, expr)) != 0 ||
+               (dlc_nest_is_narrowed(nest) && (operands[0] = dlc_expr_narrow_operands(pool, expr, &nest->ranges, nest->lane)) != 0)) {
         if (!push_unknown(nest, operands, 1))
             *memo_of(nest, expr) = *memo_of(nest, operands[0]);
     } else {
@@ -771,7 +772,7 @@ dlc_val dlc_nest_value(dlc_nest *nest, dlc_expr expr, uint32_t *width)
     dlc_vec_push(nest->arena, &nest->stack, expr);
     while (nest->stack.n > bottom) {
         dlc_expr top = nest->stack.data[nest->stack.n - 1];
-        if (is_known(nest, top))
+        if (dlc_nest_is_known(nest, top))
             nest->stack.n--;
         else
             visit(nest, top);

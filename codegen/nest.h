@@ -173,6 +173,11 @@ typedef struct {
     dlc_val masks[DLC_MAX_VECTORS]; /* columns: lanes that exist, by vector; NULL: all */
 } dlc_register_axis;
 
+/* x floordiv `by` and what is left (codegen/quotient.c), computed of those of x - 1, whose quotient is `before`, or 0: by a division. */
+typedef struct {
+    dlc_expr x, by, quotient, rest, before;
+} dlc_quotient;
+
 /* Vectors that are stored together (codegen/held.c). */
 enum { DLC_MOST_PACKED = 4, DLC_MOST_HELD = 32 };
 typedef struct {
@@ -227,6 +232,7 @@ struct dlc_nest {
     dlc_ids axis_extents;
     dlc_vec(int64_t) axis_multiples;
     dlc_ids stack;            /* of the walker */
+    dlc_vec(dlc_quotient) quotients; /* that were asked for */
     dlc_ids known;            /* i64 expressions that are not negative in the branch that is open (codegen/jam.c) */
     /* The lane context. */
     uint32_t lane;          /* axis along the lanes, or DLC_NO_AXIS */
@@ -328,6 +334,9 @@ int dlc_nest_is_narrowed(const dlc_nest *nest);
 dlc_expr dlc_nest_slack(dlc_pool *pool, dlc_expr comparison);
 /* The guard without what the open branch knows to hold; 0: nothing is left, or there was none. */
 dlc_expr dlc_nest_not_known(dlc_nest *nest, dlc_expr guard);
+int dlc_nest_is_known(dlc_nest *nest, dlc_expr expr); /* it is computed, and holds here */
+/* What a quotient or remainder is, by those of the number before it, where these are known; 0: it takes a division. */
+dlc_expr dlc_nest_next_quotient(dlc_nest *nest, dlc_expr expr);
 dlc_expr dlc_nest_narrow(dlc_nest *nest, dlc_expr offset, dlc_expr guard, dlc_expr in_range);
 /* What all lanes share of a guard is taken out of it; 0: nothing, or all. Where that is false another address is read: masks cost more,
  * and nothing is touched where no memory may be. */
