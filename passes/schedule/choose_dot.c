@@ -523,7 +523,7 @@ static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile,
 /* B in place, which rows of A enough read again for a copy to pay. */
 static int wants_columns(const dot *d)
 {
-    enum { MANY_TILES = 16, PERCENT = 75 }; /* a tile of A's rows is little beside a panel */
+    enum { MANY_TILES = 6, PERCENT = 75 }; /* a tile of A's rows is little beside a panel */
     return dlc_choose_least(d->c, &d->form.m) >= (double)(MANY_TILES * d->m) && is_crowded(d, d->form.b, d->n, d->n, PERCENT);
 }
 
