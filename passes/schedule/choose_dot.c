@@ -854,7 +854,8 @@ int dlc_choose_dot(dlc_chooser *c)
         build_along_rows(&d);
     else if (goes_by_copied_blocks(&d))
         build_by_copied_blocks(&d);
-    else if ((points = dlc_dot_points_of_rows(&d)) > 0 || (points = dlc_dot_points_of_copies(&d)) > 0)
+    else if ((points = dlc_dot_points_of_rows(&d)) > 0 || (points = dlc_dot_points_of_copies(&d)) > 0 ||
+             (points = dlc_dot_points_of_windows(&d)) > 0)
         build_by_blocks_of_k(&d, points);
     else
         build(&d, dlc_dot_choose_order(&d));

@@ -100,6 +100,7 @@ dlc_dot_loops dlc_dot_choose_order(dlc_dot_choice *d);
 /* Points of K in a block, where sums go by blocks, and the columns and rows of a unit that go with them; 0: they go along all of it. */
 int64_t dlc_dot_points_of_rows(dlc_dot_choice *d);
 int64_t dlc_dot_points_of_copies(dlc_dot_choice *d); /* the same of copied rows */
+int64_t dlc_dot_points_of_windows(dlc_dot_choice *d); /* and of an image's, in place */
 int64_t dlc_dot_round_to(double value, int64_t multiple); /* up, and to one multiple at least */
 double dlc_dot_count_of(double size, int64_t tile);       /* of tiles, the last one too */
 

@@ -34,6 +34,17 @@ static double row_bytes(const dot *d)
     return bytes;
 }
 
+/* Bytes of A that rows read: windows of an image share its pixels. */
+static double rows_bytes(const dot *d)
+{
+    const dlc_access_fact *access = d->copy_a ? NULL : dlc_dot_plain_load(d, d->form.a);
+    double bytes = d->rows * d->depth * point_bytes(d, d->form.a);
+    size_t image = 0;
+    int is_known = access && !DLC_SOURCE_IS_STAGE(access->source) &&
+                   dlc_type_bytes(d->c->kernel->pool, &d->c->kernel->buffers.data[access->source].type, &image);
+    return is_known && (double)image < bytes ? (double)image : bytes;
+}
+
 /* Columns per root tile so that there are enough units, `units` of them coming from the other loops. */
 static int64_t split_columns(const dot *d, double units, double wanted)
 {
@@ -104,7 +115,7 @@ static int has_own_rows(const dot *d, double units, double a, double b)
 static dlc_dot_loops order_direct(dot *d, double units)
 {
     double elem = point_bytes(d, d->form.a), half = d->c->target->l2_bytes / 2;
-    double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem, stays = d->granule > 1 ? 2 * half : half;
+    double a = rows_bytes(d), b = d->columns * d->depth * elem, stays = d->granule > 1 ? 2 * half : half;
     int64_t block = block_of_columns(d);
     d->block = d->panel > d->n ? d->panel : d->n;
     if (!d->form.m.n || (a <= half && !has_own_rows(d, units, a, b)))
@@ -279,6 +290,21 @@ int64_t dlc_dot_points_of_copies(dot *d)
         return 0;
     int64_t taps = d->c->extent[d->order.data[0]];
     if (taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS)
+        return 0;
+    d->row_block = dlc_dot_round_to(d->rows, d->m);
+    d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);
+    return 1;
+}
+
+/* The same of windows that are read in place, from an image that L2 holds beside much of a panel: it would come from L3 again for each tile of rows. */
+int64_t dlc_dot_points_of_windows(dot *d)
+{
+    enum { MOST_TAPS = 8 };
+    const double IMAGE = 0.5, PANEL = 0.4; /* of L2 */
+    double l2 = d->c->target->l2_bytes, panel = (double)d->n * d->depth * point_bytes(d, d->form.b);
+    int64_t taps = d->order.n > 1 ? d->c->extent[d->order.data[0]] : 1;
+    if (!is_for_blocks(d) || d->copy_a || d->granule > 1 || taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS ||
+        panel <= PANEL * l2 || rows_bytes(d) > IMAGE * l2 || !dlc_dot_constant_of(d, d->form.b))
         return 0;
     d->row_block = dlc_dot_round_to(d->rows, d->m);
     d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);

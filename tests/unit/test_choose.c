@@ -709,6 +709,22 @@ START_TEST(long_copied_rows_go_by_taps)
 }
 END_TEST
 
+/* The same of windows in place, where L2 holds the image and not much more than a panel. */
+START_TEST(windows_of_a_near_image_go_by_taps)
+{
+    static const char kernel_text[] = "kernel @f(x: f32[9,9,2048], w: f32[512,2048,3,3]@const) -> (y: f32[7,7,512]) {\n"
+                                      "  axis oc=512, oh=7, ow=7, ic=2048, kh=3, kw=3\n"
+                                      "  s[oc,oh,ow] = sum(ic,kh,kw) w[oc, ic, kh, kw] * x[oh + kh, ow + kw, ic] -> y[oh, ow, oc]\n}\n";
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_target other = *dlc_target_find("x86-64-v4");
+    dlc_machine machine = *other.machine;
+    machine.l3_bytes_per_us = 20000, other.machine = &machine, other.l2_bytes = 2 << 20;
+    const char *text = chosen_on(&other, kernel_text, arena);
+    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:7 {\n    s = dot fma oh_ow x oc over [kw, ic:64] in scratch") != NULL, "%s", text);
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 /* Rows whose number is not known go by few: an input of 128 is work for four threads. */
 START_TEST(unknown_rows_go_by_few)
 {
@@ -876,6 +892,7 @@ int main(void)
     tcase_add_test(tcase, far_windows_go_along_rows);
     tcase_add_test(tcase, crowded_windows_go_row_by_row);
     tcase_add_test(tcase, long_copied_rows_go_by_taps);
+    tcase_add_test(tcase, windows_of_a_near_image_go_by_taps);
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_machine);
     tcase_add_test(tcase, heights_follow_the_results);
