@@ -22,7 +22,8 @@ static int is_of_interest(const dlc_nest *nest, const dlc_expr_node *node, dlc_e
     const dlc_pool *pool = nest->kernel->pool;
     int64_t size;
     return nest->emit->target->kind == DLC_TARGET_CPU && !nest->emit->target->plugin && node->dtype == DLC_I64 &&
-           !dlc_expr_has_load(pool, x) && !dlc_expr_has_load(pool, by) && !dlc_expr_is_int(pool, by, &size) && pool->facts.data[x].axes && !pool->facts.data[by].axes &&
+           !dlc_expr_has_load(pool, x) && !dlc_expr_has_load(pool, by) && !dlc_expr_is_int(pool, by, &size) &&
+           pool->facts.data[x].axes && !pool->facts.data[by].axes &&
            (nest->lane == DLC_NO_AXIS || nest->width == 1 || !dlc_expr_uses_axis(pool, x, nest->lane)) &&
            dlc_expr_range(pool, by, &nest->ranges).lo >= 0;
 }
