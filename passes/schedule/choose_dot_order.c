@@ -74,8 +74,11 @@ static int64_t rows_of_a_panel(const dot *d, double columns_bytes)
     double l1 = d->c->target->l1_bytes, panel = (double)d->n * d->depth * point_bytes(d, d->form.b);
     if (d->m < 2 || columns_bytes <= l1 / 2 || panel > l1 || !dlc_dot_expects_rows(d))
         return 0;
-    double blocks = fmax(1, fmin(BLOCKS, floor(d->rows / (double)(LEAST_TILES * d->m))));
-    return blocks * dlc_dot_count_of(d->columns, d->n) < DLC_MIN_UNITS ? 0 : dlc_dot_round_to(ceil(d->rows / blocks), d->m);
+    int64_t blocks = 1; /* two, four and eight threads share equally */
+    while (blocks < BLOCKS && d->rows >= (double)(2 * blocks * LEAST_TILES * d->m))
+        blocks *= 2;
+    double units = (double)blocks * dlc_dot_count_of(d->columns, d->n);
+    return units < DLC_MIN_UNITS ? 0 : dlc_dot_round_to(ceil(d->rows / (double)blocks), d->m);
 }
 
 /* Bytes of what the kernel writes. */
@@ -104,7 +107,8 @@ static int has_own_rows(const dot *d, double units, double a, double b)
     double written = d->rows * d->columns * point_bytes(d, d->form.a);
     if (d->granule > 1)
         return b <= d->c->target->l2_bytes && b < MUCH_MORE * (a + written_bytes(d));
-    return b <= d->c->target->l2_bytes / 2 && units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b) && a + written >= LEAST_SHARED;
+    int is_shared = units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b) && a + written >= LEAST_SHARED;
+    return is_shared && b <= d->c->target->l2_bytes / 2;
 }
 
 /*
@@ -296,7 +300,8 @@ int64_t dlc_dot_points_of_copies(dot *d)
     return 1;
 }
 
-/* The same of windows that are read in place, from an image that L2 holds beside much of a panel: it would come from L3 again for each tile of rows. */
+/* The same of windows that are read in place, from an image that L2 holds beside much of a panel: it would come from L3 again for each tile of
+ * rows. */
 int64_t dlc_dot_points_of_windows(dot *d)
 {
     enum { MOST_TAPS = 8 };
