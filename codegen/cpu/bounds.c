@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { MOST_DEEP = 16 };
+#define LARGEST 0x1p40 /* of what is computed with: no product of two overflows, and what rounding it may leave is little beside i32's room */
 
 /* is_number: no lane is NaN. What is not known of lies anywhere. */
 typedef struct {
@@ -22,7 +23,7 @@ static bounds any(void)
 
 static int is_finite(bounds a)
 {
-    return a.is_number && isfinite(a.low) && isfinite(a.high);
+    return a.is_number && fabs(a.low) <= LARGEST && fabs(a.high) <= LARGEST;
 }
 
 static bounds sum_of(bounds a, bounds b)
@@ -62,7 +63,7 @@ static bounds of_constant(LLVMValueRef value, uint32_t lanes)
 static bounds of_integers(LLVMValueRef value, int is_signed)
 {
     LLVMOpcode op = LLVMIsAInstruction(value) ? LLVMGetInstructionOpcode(value) : 0;
-    if (op == LLVMZExt || op == LLVMSExt) {
+    if (op == LLVMZExt || (op == LLVMSExt && is_signed)) {
         is_signed = op == LLVMSExt;
         value = LLVMGetOperand(value, 0);
     }
