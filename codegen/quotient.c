@@ -16,7 +16,7 @@ static const dlc_quotient *find(const dlc_nest *nest, dlc_expr x, dlc_expr by)
     return NULL;
 }
 
-/* A size, by which a processor must divide, of what a loop counts (there is a divisor then). Lanes are divided otherwise. */
+/* By a size that the run knows, of something that depends on a loop: where the size is 0 the loop has no iteration. Lanes are divided otherwise. */
 static int is_of_interest(const dlc_nest *nest, const dlc_expr_node *node, dlc_expr x, dlc_expr by)
 {
     const dlc_pool *pool = nest->kernel->pool;

@@ -1,6 +1,7 @@
 /*
  * Between which numbers the lanes of a vector of f32 lie, as the instructions that made it tell. (Moore, Kearfott and Cloud, Introduction to
- * Interval Analysis, 2009, section 2.3; ends are not rounded outwards: those who ask leave room.)
+ * Interval Analysis, 2009, section 2.3.) Ends are not rounded outwards: those who ask leave room, and nothing is known of what is computed of
+ * large numbers, which may overflow, and round by more than that room.
  */
 #include "codegen/cpu/llvm.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 
 enum { MOST_DEEP = 16 };
-#define LARGEST 0x1p40 /* of what is computed with: no product of two overflows, and what rounding it may leave is little beside i32's room */
+#define LARGEST 0x1p40 /* of what is computed with: rounding it takes 2^16 at most */
 
 /* is_number: no lane is NaN. What is not known of lies anywhere. */
 typedef struct {
@@ -21,19 +22,19 @@ static bounds any(void)
     return (bounds){-INFINITY, INFINITY, 0};
 }
 
-static int is_finite(bounds a)
+static int is_moderate(bounds a)
 {
     return a.is_number && fabs(a.low) <= LARGEST && fabs(a.high) <= LARGEST;
 }
 
 static bounds sum_of(bounds a, bounds b)
 {
-    return is_finite(a) && is_finite(b) ? (bounds){a.low + b.low, a.high + b.high, 1} : any();
+    return is_moderate(a) && is_moderate(b) ? (bounds){a.low + b.low, a.high + b.high, 1} : any();
 }
 
 static bounds product_of(bounds a, bounds b)
 {
-    if (!is_finite(a) || !is_finite(b))
+    if (!is_moderate(a) || !is_moderate(b))
         return any();
     double corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
     bounds all = {corners[0], corners[0], 1};
@@ -73,6 +74,18 @@ static bounds of_integers(LLVMValueRef value, int is_signed)
 
 static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep);
 
+/* The sum or product of the instruction's first two operands. */
+static bounds of_both(LLVMValueRef value, bounds (*combined)(bounds a, bounds b), uint32_t lanes, int deep)
+{
+    bounds a = bounds_of(LLVMGetOperand(value, 0), lanes, deep);
+    return is_moderate(a) ? combined(a, bounds_of(LLVMGetOperand(value, 1), lanes, deep)) : any();
+}
+
+static bounds difference_of(bounds a, bounds b)
+{
+    return sum_of(a, (bounds){-b.high, -b.low, b.is_number});
+}
+
 /* a < b ? a : b or a < b ? b : a, which take b where one of them is NaN; the first is the less, the other the greater. */
 static bounds of_select(LLVMValueRef select, uint32_t lanes, int deep)
 {
@@ -92,12 +105,14 @@ static bounds of_select(LLVMValueRef select, uint32_t lanes, int deep)
 static bounds of_call(LLVMValueRef call, uint32_t lanes, int deep)
 {
     unsigned called = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
+    if (called == LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma"))) {
+        bounds product = of_both(call, product_of, lanes, deep);
+        return is_moderate(product) ? sum_of(product, bounds_of(LLVMGetOperand(call, 2), lanes, deep)) : any();
+    }
+    if (called != LLVMLookupIntrinsicID("llvm.roundeven", strlen("llvm.roundeven")))
+        return any();
     bounds a = bounds_of(LLVMGetOperand(call, 0), lanes, deep);
-    if (called == LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma")))
-        return sum_of(product_of(a, bounds_of(LLVMGetOperand(call, 1), lanes, deep)), bounds_of(LLVMGetOperand(call, 2), lanes, deep));
-    if (called == LLVMLookupIntrinsicID("llvm.roundeven", strlen("llvm.roundeven")))
-        return (bounds){a.low - 1, a.high + 1, a.is_number};
-    return any();
+    return (bounds){a.low - 1, a.high + 1, a.is_number};
 }
 
 static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep)
@@ -106,18 +121,17 @@ static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep)
         return of_constant(value, lanes);
     if (!LLVMIsAInstruction(value) || deep == MOST_DEEP)
         return any();
-    LLVMValueRef first = LLVMGetOperand(value, 0);
     deep++;
     switch (LLVMGetInstructionOpcode(value)) {
     case LLVMSIToFP:
     case LLVMUIToFP:
-        return of_integers(first, LLVMGetInstructionOpcode(value) == LLVMSIToFP);
+        return of_integers(LLVMGetOperand(value, 0), LLVMGetInstructionOpcode(value) == LLVMSIToFP);
     case LLVMFAdd:
-        return sum_of(bounds_of(first, lanes, deep), bounds_of(LLVMGetOperand(value, 1), lanes, deep));
+        return of_both(value, sum_of, lanes, deep);
     case LLVMFSub:
-        return sum_of(bounds_of(first, lanes, deep), product_of(bounds_of(LLVMGetOperand(value, 1), lanes, deep), (bounds){-1, -1, 1}));
+        return of_both(value, difference_of, lanes, deep);
     case LLVMFMul:
-        return product_of(bounds_of(first, lanes, deep), bounds_of(LLVMGetOperand(value, 1), lanes, deep));
+        return of_both(value, product_of, lanes, deep);
     case LLVMSelect:
         return of_select(value, lanes, deep);
     case LLVMCall:

@@ -157,7 +157,7 @@ static dlc_expr bound_of(context *ctx, dlc_pool *pool, dlc_expr expr, int upper,
     return bound;
 }
 
-/* At most so far below the term, m * k * (x floordiv k), and no quotient: m * x, less m * (k - 1) where m is positive. 0: it is no such term. */
+/* A lower bound of the term m * k * (x floordiv k), without the quotient: m * x, less m * (k - 1) where m is positive. 0: it is no such term. */
 static dlc_expr below_multiple(dlc_pool *pool, dlc_term term)
 {
     int64_t k, m;

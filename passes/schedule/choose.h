@@ -222,6 +222,8 @@ void dlc_choose_skipped(dlc_chooser *chooser);
 double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* L1 does not hold the buffer; nobody knows that of one whose size only the run knows. */
 int dlc_choose_exceeds_l1(const dlc_chooser *chooser, uint32_t buffer);
+enum { DLC_ROW_POINTERS = 10 }; /* rows of a tile whose addresses general registers hold beside counters; a loop fetches each further one, and puts
+                                 * it back */
 enum { DLC_FEW_TILED_ROWS = 256 }; /* of tile registers: weights that meet so many are read from memory more than they are multiplied */
 /* It brings the constant that its columns read nearer, a panel ahead, where that is too large to be near already. */
 void dlc_choose_ahead(dlc_chooser *chooser);

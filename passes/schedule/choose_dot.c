@@ -446,14 +446,14 @@ static int64_t height_of(const dot *d, int64_t nv)
 
 /*
  * Rows that are read in place from lines of an image whose length only the run knows: where a tile has pixels of two lines each row has an
- * address of its own, for which there are no registers, and those of one line have one together (Emerald Rapids, 4x4 in steps of 4, 3 to 96
- * channels: .72 of the time). Lines that are a few tiles long leave little of the last one empty.
+ * address of its own, and those of one line have one together: of tiles with more rows than general registers hold addresses (Emerald Rapids,
+ * 14 rows, 4x4 in steps of 4, 3 to 96 channels: .72 of the time). Lines that are a few tiles long leave little of the last one empty.
  */
 static int wants_line(const dot *d)
 {
     enum { LEAST_TILES = 4 };
     uint32_t n = d->form.m.n, line = n ? d->form.m.data[n - 1] : 0;
-    return n > 1 && !d->copy_a && !dlc_choose_is_known(d->c, line) && dlc_dot_expects_rows(d) && !are_equally_apart(d) &&
+    return n > 1 && d->m > DLC_ROW_POINTERS && !d->copy_a && !dlc_choose_is_known(d->c, line) && dlc_dot_expects_rows(d) && !are_equally_apart(d) &&
            dlc_dot_constant_of(d, d->form.b) && !d->summed.n && d->c->extent[line] >= LEAST_TILES * d->m;
 }
 
@@ -523,8 +523,8 @@ static int is_crowded(const dot *d, dlc_expr factor, int64_t span, int64_t tile,
 /* B in place, which rows of A enough read again for a copy to pay. */
 static int wants_columns(const dot *d)
 {
-    enum { MANY_TILES = 6, PERCENT = 75 }; /* a tile of A's rows is little beside a panel */
-    return dlc_choose_least(d->c, &d->form.m) >= (double)(MANY_TILES * d->m) && is_crowded(d, d->form.b, d->n, d->n, PERCENT);
+    enum { MANY_ROWS = 84, PERCENT = 75 };
+    return d->m > 1 && dlc_choose_least(d->c, &d->form.m) >= MANY_ROWS && is_crowded(d, d->form.b, d->n, d->n, PERCENT);
 }
 
 /* A in place, its elements all over memory, which columns enough read again. */

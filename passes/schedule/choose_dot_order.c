@@ -66,7 +66,8 @@ static int64_t block_of_columns(const dot *d)
 /*
  * Rows of a block whose tiles all meet a panel of columns before the next one comes: where L1 holds a panel and not all of them, it comes from
  * L2 once for the block. Tiles of few terms do not hide it. (Emerald Rapids, bytes, 196 x 256 by 1024 and 784 x 128 by 512: .95 of the time,
- * with two threads, too, where blocks are a thread's own; all rows behind each panel is the same alone and 1.2 to 1.5 with two.)
+ * with two threads, too, where blocks are a thread's own; all rows behind each panel is the same alone and 1.2 to 1.5 with two.) Of few rows
+ * all are one block, and units are of columns.
  */
 static int64_t rows_of_a_panel(const dot *d, double columns_bytes)
 {
@@ -81,7 +82,7 @@ static int64_t rows_of_a_panel(const dot *d, double columns_bytes)
     return units < DLC_MIN_UNITS ? 0 : dlc_dot_round_to(ceil(d->rows / (double)blocks), d->m);
 }
 
-/* Bytes of what the kernel writes. */
+/* Bytes of what the kernel writes for a batch. */
 static double written_bytes(const dot *d)
 {
     double bytes = 0;
@@ -90,7 +91,7 @@ static double written_bytes(const dot *d)
         if (buffer != DLC_NO_BUFFER)
             bytes += dlc_choose_elems(d->c, buffer) * dlc_dtype_bytes(d->c->kernel->buffers.data[buffer].type.dtype);
     }
-    return bytes;
+    return bytes / dlc_choose_points(d->c, &d->form.batch);
 }
 
 /*
@@ -104,17 +105,17 @@ static int has_own_rows(const dot *d, double units, double a, double b)
     enum { LEAST_UNITS = 8,             /* fewer are hard to share equally */
            LEAST_SHARED = 192 << 10,    /* bytes: less has come from another cache in a microsecond or two */
            MUCH_MORE = 3 };
-    double written = d->rows * d->columns * point_bytes(d, d->form.a);
+    double results = d->rows * d->columns * point_bytes(d, d->form.a);
     if (d->granule > 1)
         return b <= d->c->target->l2_bytes && b < MUCH_MORE * (a + written_bytes(d));
-    int is_shared = units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b) && a + written >= LEAST_SHARED;
+    int is_shared = units >= LEAST_UNITS && dlc_dot_constant_of(d, d->form.b) && a + results >= LEAST_SHARED;
     return is_shared && b <= d->c->target->l2_bytes / 2;
 }
 
 /*
- * Direct A: what stays in L2 while the other streams. Where all of both fits: see above. Else all of A and a panel of B; else all of B and a
- * tile of A's rows, or a block of them behind each panel; else a block of columns for which A streams by, or B for each tile of rows, whichever
- * moves less.
+ * Direct A: what stays in L2 while the other streams. Where all of both fits: B, if threads are to have their own rows (has_own_rows). Else all
+ * of A and a panel of B; else all of B and a tile of A's rows, or a block of them behind each panel; else a block of columns for which A streams
+ * by, or B for each tile of rows, whichever moves less.
  */
 static dlc_dot_loops order_direct(dot *d, double units)
 {
@@ -280,40 +281,42 @@ static int64_t block_of_copies(const dot *d)
     return block > d->m ? block : 0;
 }
 
+/* One point of the outermost axis after the other, for all rows, whose sums wait in scratch; 0: there are too many points, or they are too short. */
+static int64_t by_taps(dot *d)
+{
+    enum { MOST_TAPS = 8 };
+    const double SUMS = 0.125; /* of L2 */
+    int64_t taps = d->order.n > 1 ? d->c->extent[d->order.data[0]] : 1, rows = dlc_dot_round_to(d->rows, d->m);
+    int64_t columns = (int64_t)(SUMS * d->c->target->l2_bytes / (double)rows / dlc_dtype_bytes(d->stage->dtype[0])) / d->n * d->n;
+    if (taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS || columns < d->n)
+        return 0;
+    d->row_block = rows;
+    d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);
+    d->block = d->block < columns ? d->block : columns;
+    return 1;
+}
+
 /*
  * All copied rows beside a panel of far columns are much of L2: one tap of the outermost axis goes after the other, of which both are little (Emerald
  * Rapids, 3x3 of 512 channels at 7x7, f32: 1700 us, 2200 by two blocks of rows, 1910 by one, 1920 by Winograd's tiles).
  */
 int64_t dlc_dot_points_of_copies(dot *d)
 {
-    enum { MOST_TAPS = 8 };
     const double ROWS = 0.5, PANEL = 0.125; /* of L2 */
     double l2 = d->c->target->l2_bytes, panel = (double)d->n * d->depth * point_bytes(d, d->form.b);
     double copies = (double)dlc_dot_round_to(d->rows, d->m) * d->depth * point_bytes(d, d->form.a);
-    if (!has_far_columns(d) || d->has_lines || d->order.n < 2 || d->granule > 1 || panel <= PANEL * l2 || copies > ROWS * l2)
-        return 0;
-    int64_t taps = d->c->extent[d->order.data[0]];
-    if (taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS)
-        return 0;
-    d->row_block = dlc_dot_round_to(d->rows, d->m);
-    d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);
-    return 1;
+    int is_long = has_far_columns(d) && !d->has_lines && d->granule == 1 && panel > PANEL * l2 && copies <= ROWS * l2;
+    return is_long ? by_taps(d) : 0;
 }
 
 /* The same of windows that are read in place, from an image that L2 holds beside much of a panel: it would come from L3 again for each tile of
  * rows. */
 int64_t dlc_dot_points_of_windows(dot *d)
 {
-    enum { MOST_TAPS = 8 };
     const double IMAGE = 0.5, PANEL = 0.4; /* of L2 */
     double l2 = d->c->target->l2_bytes, panel = (double)d->n * d->depth * point_bytes(d, d->form.b);
-    int64_t taps = d->order.n > 1 ? d->c->extent[d->order.data[0]] : 1;
-    if (!is_for_blocks(d) || d->copy_a || d->granule > 1 || taps < 2 || taps > MOST_TAPS || d->depth / (double)taps < LEAST_POINTS ||
-        panel <= PANEL * l2 || rows_bytes(d) > IMAGE * l2 || !dlc_dot_constant_of(d, d->form.b))
-        return 0;
-    d->row_block = dlc_dot_round_to(d->rows, d->m);
-    d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch), UNITS);
-    return 1;
+    int is_near = is_for_blocks(d) && !d->copy_a && d->granule == 1 && panel > PANEL * l2 && rows_bytes(d) <= IMAGE * l2;
+    return is_near && dlc_dot_constant_of(d, d->form.b) ? by_taps(d) : 0;
 }
 
 /* B's copy is shared by the rows of one batch: columns outermost, and only they and the batches are distributed. A's copy is

@@ -12,7 +12,6 @@
 enum {
     FMA_A_CYCLE = 2,
     LOADS_A_CYCLE = 2,
-    POINTERS = 10,      /* rows whose addresses general registers hold beside counters; each further one is fetched and put back by a loop */
     BURST = 16,         /* sums that are stored without waiting; */
     FAR_BURST = 7,      /* of parts of lines that L2 does not hold */
     FEW_OPS = 12,       /* of a sum until it is stored */
@@ -245,8 +244,8 @@ static double tile_cycles(const tile_facts *t, double rows, double columns, doub
     busy = dlc_estimate_hiding(busy, chain > 0 ? chain : 0, CHAIN_HIDING);
     if (t->begins_anywhere)
         cycles += rows * t->machine->row_cycles;
-    if (t->begins_anywhere && t->machine->fitted && rows > POINTERS)
-        busy += (rows - POINTERS) * t->entries;
+    if (t->begins_anywhere && t->machine->fitted && rows > DLC_ROW_POINTERS)
+        busy += (rows - DLC_ROW_POINTERS) * t->entries;
     busy = is_begun_early(t, columns) ? dlc_estimate_beside(busy, cycles) : busy + cycles;
     return sums > t->burst ? busy + (sums - t->burst) * t->machine->burst_cycles : busy;
 }

@@ -260,6 +260,16 @@ static int is_padded(const product *p, const dlc_expr **pads)
     return 0;
 }
 
+/* The target has an instruction of the family that takes so many terms at most at once: without one, floats are faster. */
+static int multiplies_bytes(const dlc_target *target, dlc_dot_family family, int64_t terms)
+{
+    int result = !target;
+    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
+        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row) &&
+                  dlc_dots[row].granule <= terms;
+    return result;
+}
+
 enum { GRANULE = 4, FEW_CHANNELS = 16 }; /* bytes are multiplied by granules of neighbours */
 
 static int64_t missing(int64_t bytes)
@@ -316,7 +326,8 @@ static int goes_along_rows(const product *p, int64_t channels)
 {
     uint32_t last = p->w.codes->type.rank - 1u;
     int64_t taps, image;
-    return channels > 1 && dlc_expr_is_int(p->graph->pool, p->w.codes->type.dims[last], &taps) &&
+    return channels > 1 && multiplies_bytes(p->ctx->target, DLC_FAMILY_LANES, INT64_MAX) &&
+           dlc_expr_is_int(p->graph->pool, p->w.codes->type.dims[last], &taps) &&
            dlc_expr_is_int(p->graph->pool, p->x.codes->type.dims[last], &image) &&
            dlc_node_number(p->graph, p->node, DLC_ATTR_DILATIONS, last - 2, 1) == 1 &&
            taps * channels + missing(taps * channels) < taps * (channels + missing(channels));
@@ -362,7 +373,7 @@ static dlc_value *sum_along_rows(const product *p, dlc_value *zero, const dlc_ex
             attrs[nattrs++] = p->node->attrs[a];
     attrs[nattrs++] = dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, n);
     attrs[nattrs++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
-    return x && w ? dlc_build(graph, p->node, DLC_OP_CONV, (dlc_value *[]){x, w}, 2, attrs, nattrs) : NULL;
+    return x && w ? dlc_build(graph, p->node, p->node->op, (dlc_value *[]){x, w}, 2, attrs, nattrs) : NULL;
 }
 
 /* sum x w. Outside of x it reads the zero point, and of what is added for whole granules the weights are 0. */
@@ -472,16 +483,6 @@ static int is_separable(const product *p)
                is_uniform_but(graph, p->w.scale, rank_w, 0);
     return is_uniform(graph, p->x.zero, rank_x, rank_x - 1) && is_uniform(graph, p->x.scale, rank_x, rank_x - 1) &&
            is_uniform(graph, p->w.scale, rank_w, rank_w - 2);
-}
-
-/* The target has an instruction of the family that takes so many terms at most at once: without one, floats are faster. */
-static int multiplies_bytes(const dlc_target *target, dlc_dot_family family, int64_t terms)
-{
-    int result = !target;
-    for (uint32_t row = DLC_DOT_NONE + 1; row < DLC_DOT_COUNT && target; row++)
-        result |= dlc_dots[row].order == DLC_ORDER_EXACT && dlc_dots[row].family == family && dlc_dot_fact(target, (dlc_dot)row) &&
-                  dlc_dots[row].granule <= terms;
-    return result;
 }
 
 /* A warp's matrices are copied four bytes at a time along one axis: a window's bytes would go one by one, and floats are faster, as they

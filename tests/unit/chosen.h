@@ -7,7 +7,7 @@
 
 /* As the compiler has it, resolved; NULL: it is refused for that reason. */
 static inline dlc_schedule *schedule_on(const dlc_target *target, const char *text, dlc_arena *arena, dlc_kernel **kernel, dlc_reason *reason,
-                                 const char **detail)
+                                        const char **detail)
 {
     dlc_diag diag;
     dlc_schedule *schedule;

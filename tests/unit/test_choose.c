@@ -2,6 +2,7 @@
 #include "passes/schedule/candidates.h"
 #include "passes/schedule/choose.h"
 #include "tests/unit/chosen.h"
+#include "tests/unit/estimated.h"
 #include "tests/unit/small_graph.h"
 #include "tests/unit/suite.h"
 
@@ -299,27 +300,11 @@ static const struct {
     {PAIR, ROWS("8"), ROWS("8 x 4"), 1}, /* which asks at each vector where it is read */
 };
 
-static double estimated_us(const char *kernel_text, const char *schedule_text, double threads, dlc_arena *arena)
-{
-    dlc_kernel *kernel;
-    dlc_schedule *schedule;
-    dlc_estimate estimate;
-    dlc_diag diag;
-    dlc_diag_init(&diag, arena);
-    if (dlc_kernel_parse(kernel_text, arena, &diag, &kernel) != DLC_OK ||
-        dlc_schedule_parse(schedule_text, kernel, NULL, arena, &diag, &schedule) != DLC_OK)
-        ck_abort_msg("%s", diag.messages[0].text);
-    dlc_estimate_kernel(schedule, arena, &estimate);
-    return dlc_estimate_time_us(&estimate, schedule, threads);
-}
-
 START_TEST(estimates_rank_schedules)
 {
-    dlc_arena *arena = dlc_arena_create(0);
-    double faster = estimated_us(ranked[_i].kernel, ranked[_i].faster, ranked[_i].threads, arena);
-    double slower = estimated_us(ranked[_i].kernel, ranked[_i].slower, ranked[_i].threads, arena);
+    double faster = estimated_us(NULL, ranked[_i].kernel, ranked[_i].faster, ranked[_i].threads);
+    double slower = estimated_us(NULL, ranked[_i].kernel, ranked[_i].slower, ranked[_i].threads);
     ck_assert_double_gt(slower, 1.04 * faster);
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -342,11 +327,9 @@ static const struct {
 
 START_TEST(last_blocks_may_be_smaller)
 {
-    dlc_arena *arena = dlc_arena_create(0);
-    double us = estimated_us(made[_i].kernel, made[_i].schedule, 1, arena), whole_us = estimated_us(made[_i].kernel, made[_i].whole, 1, arena);
+    double us = estimated_us(NULL, made[_i].kernel, made[_i].schedule, 1), whole_us = estimated_us(NULL, made[_i].kernel, made[_i].whole, 1);
     double more = made[_i].rows / made[_i].whole_rows;
     ck_assert_msg(us < whole_us * (more + 0.03) && us > whole_us * (1 + (more - 1) * 0.7) * 0.99, "%.2f and %.2f us", us, whole_us);
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -378,44 +361,30 @@ static const struct {
     {DEEP(98, 256, 160), LONG_TILES("par i:14, j:96, for j:48, j:16"), LONG_TILES("par i:14, j:80, for j:32")}, /* 48 and 16 columns of 64 */
 };
 
-static double fitted_us(const char *kernel_text, const char *schedule_text, dlc_arena *arena)
+static double fitted_us(const char *kernel_text, const char *schedule_text)
 {
-    dlc_kernel *kernel;
-    dlc_schedule *schedule;
-    dlc_estimate estimate;
-    dlc_diag diag;
     dlc_target target = *dlc_target_find("x86-64-v4");
     dlc_machine machine = *target.machine;
     machine.cycles_per_us = 1835, machine.l3_bytes_per_us = 97000, machine.near_bytes_per_us = 117000;
     machine.sum_latency = 2, machine.element_loads = 20, machine.spread_cycles = 0.1, machine.tile_cycles = 0, machine.burst_cycles = 3;
     machine.row_cycles = 2, machine.step_bytes = 32, machine.lane_ops = 3.5, machine.fitted = 1;
     target.machine = &machine;
-    dlc_diag_init(&diag, arena);
-    if (dlc_kernel_parse(kernel_text, arena, &diag, &kernel) != DLC_OK ||
-        dlc_schedule_parse(schedule_text, kernel, NULL, arena, &diag, &schedule) != DLC_OK)
-        ck_abort_msg("%s", diag.messages[0].text);
-    schedule->target = &target;
-    dlc_estimate_kernel(schedule, arena, &estimate);
-    return dlc_estimate_time_us(&estimate, schedule, 1);
+    return estimated_us(&target, kernel_text, schedule_text, 1);
 }
 
 START_TEST(fitted_estimates_rank_schedules)
 {
-    dlc_arena *arena = dlc_arena_create(0);
-    double faster = fitted_us(zen4[_i].kernel, zen4[_i].faster, arena), slower = fitted_us(zen4[_i].kernel, zen4[_i].slower, arena);
+    double faster = fitted_us(zen4[_i].kernel, zen4[_i].faster), slower = fitted_us(zen4[_i].kernel, zen4[_i].slower);
     ck_assert_msg(faster < slower * 0.98, "%.2f and %.2f us\n%s%s", faster, slower, zen4[_i].faster, zen4[_i].slower);
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
 /* Rows so short that a tile's lie in one page come by as one stream, as often as they like. */
 START_TEST(short_rows_come_by_for_nothing)
 {
-    dlc_arena *arena = dlc_arena_create(0);
-    double once = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par i:14, for j:16"), arena);
-    double often = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par j:16, for i:14"), arena);
+    double once = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par i:14, for j:16"));
+    double often = fitted_us(DEEP(125440, 16, 128), LONG_TILES("par j:16, for i:14"));
     ck_assert_msg(often < once * 1.01, "%.2f and %.2f us", once, often);
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -429,11 +398,9 @@ END_TEST
                       "    for j:16 {\n      y = dot fma i x j over [k]\n    }\n  }\n}\n"
 START_TEST(pieces_choose_nothing)
 {
-    dlc_arena *arena = dlc_arena_create(0);
-    double one = fitted_us(ONE, COPIED("k:16"), arena), four = fitted_us(FOUR, COPIED("k:16"), arena);
+    double one = fitted_us(ONE, COPIED("k:16")), four = fitted_us(FOUR, COPIED("k:16"));
     ck_assert_double_lt(fabs(four / one - 1), 0.02);
-    ck_assert_double_gt(fitted_us(FOUR, COPIED("k:16 x 2"), arena), 1.05 * fitted_us(ONE, COPIED("k:16 x 2"), arena));
-    dlc_arena_destroy(arena);
+    ck_assert_double_gt(fitted_us(FOUR, COPIED("k:16 x 2")), 1.05 * fitted_us(ONE, COPIED("k:16 x 2")));
 }
 END_TEST
 

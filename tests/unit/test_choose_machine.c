@@ -17,6 +17,25 @@ static dlc_chooser chooser_of(const dlc_target *target, int rows, const char *ty
     return c;
 }
 
+/* The target on a machine of its own, which starts as the target's is, and an L2 of so many bytes. */
+static dlc_target on_machine(const char *name, int64_t l2_bytes, dlc_machine *machine)
+{
+    dlc_target target = *dlc_target_find(name);
+    *machine = *target.machine;
+    target.machine = machine;
+    target.l2_bytes = l2_bytes;
+    return target;
+}
+
+/* The schedule that is chosen has this part, or not. */
+static void expect_chosen(const dlc_target *target, const char *kernel_text, const char *part, int is_there)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *text = chosen_on(target, kernel_text, arena);
+    ck_assert_msg(!strstr(text, part) == !is_there, "L3 of %g bytes/us: %s", target->machine->l3_bytes_per_us, text);
+    dlc_arena_destroy(arena);
+}
+
 /* Where vectors take two steps and a burst of stores waits, short products go by tiles of one vector. */
 START_TEST(vectors_follow_the_machine)
 {
@@ -72,7 +91,8 @@ START_TEST(heights_follow_the_results)
     machine.fitted = 1;
     other.machine = &machine;
     dlc_arena *arena = dlc_arena_create(0);
-    dlc_chooser many = chooser_of(&other, 31360, "bf16", arena), few = chooser_of(&other, 31, "bf16", arena), wide = chooser_of(&other, 31360, "f32", arena);
+    dlc_chooser many = chooser_of(&other, 31360, "bf16", arena), few = chooser_of(&other, 31, "bf16", arena);
+    dlc_chooser wide = chooser_of(&other, 31360, "f32", arena);
     ck_assert_int_eq(dlc_choose_height(&many, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 6);
     ck_assert_int_eq(dlc_choose_height(&few, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
     ck_assert_int_eq(dlc_choose_height(&wide, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
@@ -107,20 +127,13 @@ START_TEST(long_rows_follow_the_machine)
 {
     static const char kernel_text[] = "kernel @f(x: f32[197,3072], w: f32[3072,768]@const, b: f32[768]@const) -> (y: f32[197,768]) {\n"
                                       "  axis i=197, j=768, k=3072\n  s[i,j] = sum(k) x[i, k] * w[k, j]\n  y[i,j] = s + b[j]\n}\n";
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_target other = *dlc_target_find("x86-64-v4");
-    dlc_machine machine = *other.machine;
-    const char *text;
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
     machine.cycles_per_us = 2680;
-    other.machine = &machine;
-    other.l2_bytes = 2 << 20;
     for (int is_slow = 0; is_slow < 2; is_slow++) {
         machine.l3_bytes_per_us = is_slow ? 20000 : 200000;
-        text = chosen_on(&other, kernel_text, arena);
-        ck_assert_msg(!strstr(text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2") == !is_slow,
-                      "%s", text);
+        expect_chosen(&other, kernel_text, "for k:768, j:32, i:8 {\n      s = dot fma i x j over [k:128] in scratch ahead 1 via L2", is_slow);
     }
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -132,22 +145,15 @@ START_TEST(copied_rows_share_far_columns)
                                       "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
                                       "ow + kw < 8 and "
                                       "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_target other = *dlc_target_find("x86-64-v4+vnni");
-    dlc_machine machine = *other.machine;
-    const char *text;
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4+vnni", 1 << 20, &machine);
     machine.l3_bytes_per_us = 20000;
-    other.machine = &machine;
-    text = chosen_on(&other, kernel_text, arena);
-    ck_assert_msg(strstr(text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd") != NULL, "%s", text);
+    expect_chosen(&other, kernel_text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd", 1);
     other.l2_bytes = 8 << 20;
-    text = chosen_on(&other, kernel_text, arena);
-    ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
+    expect_chosen(&other, kernel_text, "for oc:32 {\n      s = dot vpdpbusd", 1);
     other.l2_bytes = 1 << 20;
     machine.l3_bytes_per_us = 200000;
-    text = chosen_on(&other, kernel_text, arena);
-    ck_assert_msg(strstr(text, "for oc:32 {\n      s = dot vpdpbusd") != NULL, "%s", text);
-    dlc_arena_destroy(arena);
+    expect_chosen(&other, kernel_text, "for oc:32 {\n      s = dot vpdpbusd", 1);
 }
 END_TEST
 
@@ -158,12 +164,8 @@ START_TEST(panels_of_bytes_meet_blocks_of_rows)
                                "  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n  y[i,j] = u8(s)\n}\n";
     static const char columns[] = "kernel @f(x: u8[49,2048], w: i8[512,2048]@const) -> (y: u8[49,512]) {\n  axis i=49, j=512, k=2048\n"
                                   "  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n  y[i,j] = u8(s)\n}\n";
-    dlc_arena *arena = dlc_arena_create(0);
-    const char *text = chosen_on(dlc_target_find("x86-64-v4+vnni"), rows, arena);
-    ck_assert_msg(strstr(text, "par i:98, j:128, for j:32, i:14 {") != NULL, "%s", text);
-    text = chosen_on(dlc_target_find("x86-64-v4+vnni"), columns, arena);
-    ck_assert_msg(strstr(text, "par j:32, i:13 {") != NULL, "%s", text);
-    dlc_arena_destroy(arena);
+    expect_chosen(dlc_target_find("x86-64-v4+vnni"), rows, "par i:98, j:128, for j:32, i:14 {", 1);
+    expect_chosen(dlc_target_find("x86-64-v4+vnni"), columns, "par j:32, i:13 {", 1);
 }
 END_TEST
 
@@ -175,19 +177,15 @@ START_TEST(far_windows_go_along_rows)
                                       "  s[oc,oh,ow] = sum(kh,kw) w[oc, kh, kw] * x[oh * 2 + kh - 1, ow * 2 + kw - 1, oc if 1 <= oh * 2 + kh and "
                                       "1 <= ow * 2 + kw]\n  y[oc,oh,ow] = max(0.0, s) -> y[oh, ow, oc]\n}\n";
     static const char strips[] = "par ow:14, oh, lane oc:16, unroll ow", rows[] = "par oh, for ow:7, lane oc:16, unroll ow";
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_target other = *dlc_target_find("x86-64-v4");
-    dlc_machine machine = *other.machine;
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
     machine.near_bytes_per_us = 120000;
-    other.machine = &machine;
     for (int i = 0; i < 4; i++) {
         static const int64_t l3[] = {20000, 100000, 0, 20000};
         machine.l3_bytes_per_us = (double)l3[i];
         other.l2_bytes = i == 3 ? 8 << 20 : 2 << 20;
-        const char *text = chosen_on(&other, kernel_text, arena);
-        ck_assert_msg(strstr(text, i ? strips : rows) != NULL, "L3 of %d: %s", (int)l3[i], text);
+        expect_chosen(&other, kernel_text, i ? strips : rows, 1);
     }
-    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -227,17 +225,10 @@ START_TEST(long_copied_rows_go_by_taps)
                                       "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
                                       "  s[oc,oh,ow] = sum(ic,kh,kw) w[oc, ic, kh, kw] * x[oh + kh - 1, ow + kw - 1, ic if ow + kw < 8 and "
                                       "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8] -> y[oh, ow, oc]\n}\n";
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_target other = *dlc_target_find("x86-64-v4");
-    dlc_machine machine = *other.machine;
-    const char *text;
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
     machine.l3_bytes_per_us = 20000;
-    other.machine = &machine;
-    other.l2_bytes = 2 << 20;
-    text = chosen_on(&other, kernel_text, arena);
-    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2") != NULL,
-                  "%s", text);
-    dlc_arena_destroy(arena);
+    expect_chosen(&other, kernel_text, "for kh, oc:32, oh_ow:13 {\n      s = dot fma oh_ow x oc over [kw, ic:64] in scratch ahead 1 via L2", 1);
 }
 END_TEST
 
@@ -247,13 +238,12 @@ START_TEST(windows_of_a_near_image_go_by_taps)
     static const char kernel_text[] = "kernel @f(x: f32[9,9,2048], w: f32[512,2048,3,3]@const) -> (y: f32[7,7,512]) {\n"
                                       "  axis oc=512, oh=7, ow=7, ic=2048, kh=3, kw=3\n"
                                       "  s[oc,oh,ow] = sum(ic,kh,kw) w[oc, ic, kh, kw] * x[oh + kh, ow + kw, ic] -> y[oh, ow, oc]\n}\n";
-    dlc_arena *arena = dlc_arena_create(0);
-    dlc_target other = *dlc_target_find("x86-64-v4");
-    dlc_machine machine = *other.machine;
-    machine.l3_bytes_per_us = 20000, other.machine = &machine, other.l2_bytes = 2 << 20;
-    const char *text = chosen_on(&other, kernel_text, arena);
-    ck_assert_msg(strstr(text, "for kh, oc:32, oh_ow:7 {\n    s = dot fma oh_ow x oc over [kw, ic:64] in scratch") != NULL, "%s", text);
-    dlc_arena_destroy(arena);
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
+    machine.l3_bytes_per_us = 20000;
+    expect_chosen(&other, kernel_text, "for kh, oc:32, oh_ow:7 {\n    s = dot fma oh_ow x oc over [kw, ic:64] in scratch", 1);
+    other.l2_bytes = 8 << 20; /* holds all */
+    expect_chosen(&other, kernel_text, "for kh", 0);
 }
 END_TEST
 

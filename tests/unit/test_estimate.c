@@ -1,8 +1,7 @@
-/* Estimates where caches and memory decide. Figures are an Emerald Rapids'. */
-#include "passes/schedule/choose.h"
-#include "tests/unit/suite.h"
+/* Estimates where caches and memory decide: on a machine of a large and slow L3. Times in comments are an Emerald Rapids'. */
+#include "tests/unit/estimated.h"
 
-static dlc_machine emerald_rapids(void)
+static dlc_machine slow_l3(void)
 {
     dlc_machine machine = *dlc_target_find("x86-64-v4")->machine;
     machine.cycles_per_us = 2680, machine.near_bytes_per_us = 123000, machine.l3_bytes_per_us = 20000, machine.far_bytes_per_us = 14500;
@@ -13,35 +12,22 @@ static dlc_machine emerald_rapids(void)
 
 static double us_on(const dlc_machine *machine, const char *kernel_text, const char *schedule_text, double threads)
 {
-    dlc_arena *arena = dlc_arena_create(0);
     dlc_target target = *dlc_target_find("x86-64-v4");
-    dlc_kernel *kernel;
-    dlc_schedule *schedule;
-    dlc_estimate estimate;
-    dlc_diag diag;
     target.machine = machine;
     target.l1_bytes = 48 << 10, target.l2_bytes = 2 << 20;
-    dlc_diag_init(&diag, arena);
-    if (dlc_kernel_parse(kernel_text, arena, &diag, &kernel) != DLC_OK ||
-        dlc_schedule_parse(schedule_text, kernel, NULL, arena, &diag, &schedule) != DLC_OK)
-        ck_abort_msg("%s", diag.messages[0].text);
-    schedule->target = &target;
-    dlc_estimate_kernel(schedule, arena, &estimate);
-    double us = dlc_estimate_time_us(&estimate, schedule, threads);
-    dlc_arena_destroy(arena);
-    return us;
+    return estimated_us(&target, kernel_text, schedule_text, threads);
 }
 
 static double us_of(const char *kernel, const char *schedule, double threads)
 {
-    dlc_machine machine = emerald_rapids();
+    dlc_machine machine = slow_l3();
     return us_on(&machine, kernel, schedule, threads);
 }
 
 #define PRODUCT(rows, k, columns) "kernel @f(x: f32[" #rows "," #k "], w: f32[" #k "," #columns "]@const) -> (y: f32[" #rows "," #columns "]) {\n" \
                                   "  axis i=" #rows ", j=" #columns ", k=" #k "\n  y[i,j] = sum(k) x[i, k] * w[k, j]\n}\n"
-#define TILES(width, loops, ahead) "schedule x86-64-v4 {\n  copy columns = y.w [j/" #width ", k, j%" #width "]\n  const { columns }\n  " loops " {\n" \
-                                   "    y = dot fma i x j over [k]" ahead "\n  }\n}\n"
+#define TILES(width, loops, ahead) "schedule x86-64-v4 {\n  copy columns = y.w [j/" #width ", k, j%" #width "]\n  const { columns }\n  " \
+                                   loops " {\n    y = dot fma i x j over [k]" ahead "\n  }\n}\n"
 #define AHEAD(width, loops) TILES(width, loops, " ahead 1 via L2")
 
 /* Tiles of rows that meet a panel one after the other share what they ask for; where the next tile has the next panel, each asks for all of it.
@@ -93,7 +79,7 @@ END_TEST
 #define BESIDE(n) "schedule x86-64-v4 {\n  par oh, ow:" #n ", lane c:16, unroll ow, kh, kw {\n    y\n  }\n}\n"
 START_TEST(far_bytes_come_in_order)
 {
-    dlc_machine other = emerald_rapids();
+    dlc_machine other = slow_l3();
     double rows = us_of(WIDE, TILES(32, "par i:1568, for i:14, j:32", ""), 1), panels = us_of(WIDE, TILES(32, "par i:1568, for j:32, i:14", ""), 1);
     double near7 = us_of(WINDOWS(57, 28), BESIDE(7), 1), near14 = us_of(WINDOWS(57, 28), BESIDE(14), 1);
     double far7 = us_of(WINDOWS(113, 56), BESIDE(7), 1), far14 = us_of(WINDOWS(113, 56), BESIDE(14), 1);

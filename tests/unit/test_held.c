@@ -55,7 +55,9 @@ static const struct {
     {"i8", "rint((" LIMITED("f32(t)") " - 25.0) * 15.0)"}, /* known to be no large numbers, */
     {"u8", "rint(" LIMITED(WILD) " * 7.0 + -100.0)"},
     {"i8", "rint(select(50.0 < " WILD ", 50.0, " WILD ") * 7.0)"}, /* and not: NaN stays, */
-    {"u8", "rint(" UPTO(WILD) " * -7.0)"}, /* and what is far below */
+    {"u8", "rint(" UPTO(WILD) " * -7.0)"}, /* and what is far below; */
+    {"u8", "rint(f32(u32(i8(t - i32(5)))) * 0.75)"}, /* nor what is widened with its sign and then has none, */
+    {"i8", "rint(f32(t) * 1e30 * (f32(t) * 1e30) * 1e-37 * 1e-37)"}, /* or overflows on the way */
 };
 enum { NVALUES = sizeof values / sizeof *values };
 

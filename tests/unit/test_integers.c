@@ -35,6 +35,17 @@ enum { NTARGETS = sizeof targets / sizeof *targets, NSTRATEGIES = sizeof strateg
     "  %k0: i32[" shape "] = sub %i0, %j0\n"                                                       \
     "  %l0: f32[" shape "] = cast %k0 {dtype=f32}\n"                                               \
     "  %x0: f32[" shape "] = mul %l0, %s0\n"
+/* The same in whole numbers. */
+#define WHOLE_CODES(shape) \
+    "  %s: f32[] = const [256]\n" \
+    "  %h: f32[] = const [117]\n" \
+    "  %z: u8[] = const [117]\n" \
+    "  %zi: i32[] = cast %z {dtype=i32}\n" \
+    "  %xs: f32[" shape "] = mul %x, %s\n" \
+    "  %xz: f32[" shape "] = add %xs, %h\n" \
+    "  %q: u8[" shape "] = cast %xz {dtype=u8, saturate=1}\n" \
+    "  %qi: i32[" shape "] = cast %q {dtype=i32}\n" \
+    "  %qz: i32[" shape "] = sub %qi, %zi\n"
 /* Codes of a result, and their numbers. */
 #define AGAIN(shape)                                                                               \
     "  %sy: f32[] = const [0.0625]\n"                                                              \
@@ -109,16 +120,7 @@ static const char *const cases[] = {
     "  %y: f32[21,64] = cast %c {dtype=f32}\n"
     "}\n",
     /* the same of windows: padded, of 3 channels, of groups, each with another zero point or all with one */
-    "graph @unsigned(%x: f32[1,3,9,11]) -> %y {\n"
-    "  %s: f32[] = const [256]\n"
-    "  %h: f32[] = const [117]\n"
-    "  %z: u8[] = const [117]\n"
-    "  %zi: i32[] = cast %z {dtype=i32}\n"
-    "  %xs: f32[1,3,9,11] = mul %x, %s\n"
-    "  %xz: f32[1,3,9,11] = add %xs, %h\n"
-    "  %q: u8[1,3,9,11] = cast %xz {dtype=u8, saturate=1}\n"
-    "  %qi: i32[1,3,9,11] = cast %q {dtype=i32}\n"
-    "  %qz: i32[1,3,9,11] = sub %qi, %zi\n"
+    "graph @unsigned(%x: f32[1,3,9,11]) -> %y {\n" WHOLE_CODES("1,3,9,11")
     "  %w: u8[24,3,3,3] = const hash(15)\n"
     "  %u: u8[24,1,1,1] = const hash(18)\n"
     "  %wi: i32[24,3,3,3] = cast %w {dtype=i32}\n"
@@ -134,16 +136,7 @@ static const char *const cases[] = {
     "  %y: f32[1,24,5,6] = cast %d {dtype=f32}\n"
     "}\n",
     /* windows along rows of pixels of three channels: 7 are 21 bytes, in steps of 3 of them */
-    "graph @rows(%x: f32[1,3,9,11]) -> %y {\n"
-    "  %s: f32[] = const [256]\n"
-    "  %h: f32[] = const [117]\n"
-    "  %z: u8[] = const [117]\n"
-    "  %zi: i32[] = cast %z {dtype=i32}\n"
-    "  %xs: f32[1,3,9,11] = mul %x, %s\n"
-    "  %xz: f32[1,3,9,11] = add %xs, %h\n"
-    "  %q: u8[1,3,9,11] = cast %xz {dtype=u8, saturate=1}\n"
-    "  %qi: i32[1,3,9,11] = cast %q {dtype=i32}\n"
-    "  %qz: i32[1,3,9,11] = sub %qi, %zi\n"
+    "graph @rows(%x: f32[1,3,9,11]) -> %y {\n" WHOLE_CODES("1,3,9,11")
     "  %w: u8[24,3,5,7] = const hash(15)\n"
     "  %u: u8[24,1,1,1] = const hash(18)\n"
     "  %wi: i32[24,3,5,7] = cast %w {dtype=i32}\n"
@@ -153,16 +146,7 @@ static const char *const cases[] = {
     "  %y: f32[1,24,4,4] = cast %c {dtype=f32}\n"
     "}\n",
     /* weights of u8 without a zero point in their middle: one that leaves no bytes, and another for each column */
-    "graph @unsigned(%x: f32[21,48]) -> %y {\n"
-    "  %s: f32[] = const [256]\n"
-    "  %h: f32[] = const [117]\n"
-    "  %z: u8[] = const [117]\n"
-    "  %zi: i32[] = cast %z {dtype=i32}\n"
-    "  %xs: f32[21,48] = mul %x, %s\n"
-    "  %xz: f32[21,48] = add %xs, %h\n"
-    "  %q: u8[21,48] = cast %xz {dtype=u8, saturate=1}\n"
-    "  %qi: i32[21,48] = cast %q {dtype=i32}\n"
-    "  %qz: i32[21,48] = sub %qi, %zi\n"
+    "graph @unsigned(%x: f32[21,48]) -> %y {\n" WHOLE_CODES("21,48")
     "  %w: u8[48,64] = const hash(15)\n"
     "  %wi: i32[48,64] = cast %w {dtype=i32}\n"
     "  %wz: i32[48,64] = sub %wi, %zi\n"
