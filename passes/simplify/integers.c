@@ -305,15 +305,17 @@ static dlc_value *padded(const product *p, dlc_value *codes, dlc_value *zero, co
     return dlc_build(graph, p->node, DLC_OP_PAD, inputs, inputs[1] ? 2 : 1, attrs, 2);
 }
 
-/* The node over codes, in i32. */
-static dlc_value *sum_of_codes(const product *p, dlc_value *x, dlc_value *w, int is_pad_done)
+/* The node over codes, in i32. strides: other ones, or NULL. */
+static dlc_value *sum_of_codes(const product *p, dlc_value *x, dlc_value *w, int is_pad_done, const int64_t *strides)
 {
     dlc_attr attrs[DLC_ATTR_COUNT];
     dlc_value *inputs[2] = {x, w};
     uint32_t n = 0;
     for (uint32_t a = 0; a < p->node->nattrs; a++)
-        if (!is_pad_done || p->node->attrs[a].id != DLC_ATTR_PADS)
+        if (!(is_pad_done && p->node->attrs[a].id == DLC_ATTR_PADS) && !(strides && p->node->attrs[a].id == DLC_ATTR_STRIDES))
             attrs[n++] = p->node->attrs[a];
+    if (strides)
+        attrs[n++] = dlc_attr_ints(p->graph, DLC_ATTR_STRIDES, strides, p->w.codes->type.rank - 2u);
     attrs[n++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
     return x && w ? dlc_build(p->graph, p->node, p->node->op, inputs, 2, attrs, n) : NULL;
 }
@@ -365,15 +367,7 @@ static dlc_value *sum_along_rows(const product *p, dlc_value *zero, const dlc_ex
     w = w ? as_constant(p->ctx, p->node, w) : NULL;
     w = w && extra ? padded(p, w, NULL, behind, 0) : w;
     w = w && extra ? dlc_fold_weights(p->ctx, w->def) : w;
-    x = x ? padded(p, x, zero, around, 0) : NULL;
-    dlc_attr attrs[DLC_ATTR_COUNT];
-    uint32_t nattrs = 0;
-    for (uint32_t a = 0; a < p->node->nattrs; a++)
-        if (p->node->attrs[a].id != DLC_ATTR_PADS && p->node->attrs[a].id != DLC_ATTR_STRIDES)
-            attrs[nattrs++] = p->node->attrs[a];
-    attrs[nattrs++] = dlc_attr_ints(graph, DLC_ATTR_STRIDES, strides, n);
-    attrs[nattrs++] = dlc_attr_int(DLC_ATTR_DTYPE, DLC_I32);
-    return x && w ? dlc_build(graph, p->node, p->node->op, (dlc_value *[]){x, w}, 2, attrs, nattrs) : NULL;
+    return sum_of_codes(p, x ? padded(p, x, zero, around, 0) : NULL, w, 1, strides);
 }
 
 /* sum x w. Outside of x it reads the zero point, and of what is added for whole granules the weights are 0. */
@@ -385,11 +379,11 @@ static dlc_value *padded_sum(const product *p, dlc_value *zero)
     if (goes_along_rows(p, few))
         return sum_along_rows(p, zero, has_pads ? pads : NULL, few);
     if (!channels && !(zero && has_pads))
-        return sum_of_codes(p, p->x.codes, p->w.codes, 0);
+        return sum_of_codes(p, p->x.codes, p->w.codes, 0, NULL);
     dlc_value *w = channels ? padded(p, p->w.codes, NULL, NULL, channels) : p->w.codes;
     if (channels && w)
         w = dlc_fold_weights(p->ctx, w->def);
-    return sum_of_codes(p, padded(p, p->x.codes, zero, has_pads ? pads : NULL, channels), w, 1);
+    return sum_of_codes(p, padded(p, p->x.codes, zero, has_pads ? pads : NULL, channels), w, 1, NULL);
 }
 
 /* sum - a * b; NULL: one of them is. */
