@@ -12,12 +12,12 @@
 
 dlc_kernel *dlc_nest_private_kernel(const dlc_kernel *kernel, const dlc_target *target, dlc_arena *arena)
 {
-    dlc_expr (*expand)(dlc_pool *, dlc_expr) = target && dlc_scales(target) ? dlc_expr_expand_scaling : dlc_expr_expand;
+    uint32_t has = (target && dlc_scales(target) ? DLC_EXPAND_SCALE : 0) | (target && target->facts & DLC_HAS_FMA ? DLC_EXPAND_FMA : 0);
     dlc_kernel *copy = dlc_kernel_clone(kernel, arena);
     for (uint32_t s = 0; s < copy->stages.n; s++)
         for (uint32_t i = 0; i < 2; i++)
             if (copy->stages.data[s].value[i])
-                copy->stages.data[s].value[i] = expand(copy->pool, copy->stages.data[s].value[i]);
+                copy->stages.data[s].value[i] = dlc_expr_expand_with(copy->pool, copy->stages.data[s].value[i], has);
     return copy;
 }
 

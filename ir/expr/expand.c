@@ -22,7 +22,7 @@ typedef struct {
     dlc_expr root;
     dlc_arena *scratch; /* NULL: nothing has been asked yet */
     uint8_t *marks;     /* what the root is made of */
-    uint8_t scales;     /* the target has `scale` */
+    uint32_t has;       /* dlc_expand_has */
 } powers;
 
 static void remember(powers *seen, const dlc_expr_node *node, dlc_expr of)
@@ -64,22 +64,35 @@ static dlc_expr power_and_number(powers *seen, dlc_pool *pool, const dlc_expr_no
     return 0;
 }
 
+static dlc_expr rounded_quotient(const powers *seen, dlc_pool *pool, dlc_expr of)
+{
+    const dlc_expr_node quotient = *dlc_node_of(pool, of);
+    const dlc_expr_node *divisor = quotient.op == DLC_EXPR_DIV ? dlc_node_of(pool, dlc_arg(pool, of, 1)) : NULL;
+    if (!divisor || divisor->op != DLC_EXPR_CONST)
+        return 0;
+    dlc_expand e = dlc_expand_as(pool, (dlc_dtype)quotient.dtype);
+    e.fuses = (seen->has & DLC_EXPAND_FMA) != 0;
+    return dlc_expand_rounded_quotient(&e, dlc_arg(pool, of, 0), divisor->imm.f);
+}
+
 static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node,
                             const dlc_expr *args)
 {
     powers *seen = ctx;
     if (node->op == DLC_EXPR_ADD)
         return power_and_number(seen, pool, node, args);
+    if (node->op == DLC_EXPR_RINT)
+        return rounded_quotient(seen, pool, args[0]);
     dlc_expander expander = expanders[node->op];
     dlc_dtype dtype = (dlc_dtype)node->dtype;
     uint8_t nargs = node->nargs;
     if (!expander || !dlc_is_float(dtype)) /* rem and mod of integers are rows of their own right */
         return 0;
-    if (node->op == DLC_EXPR_SCALE && seen->scales && (dtype == DLC_F32 || dtype == DLC_F64))
+    if (node->op == DLC_EXPR_SCALE && seen->has & DLC_EXPAND_SCALE && (dtype == DLC_F32 || dtype == DLC_F64))
         return 0;
     dlc_dtype type = dtype == DLC_F64 ? DLC_F64 : DLC_F32;
     dlc_expand e = dlc_expand_as(pool, type);
-    e.scales = seen->scales;
+    e.scales = (seen->has & DLC_EXPAND_SCALE) != 0;
     dlc_expr operands[2] = {0};
     for (uint8_t i = 0; i < nargs; i++)
         operands[i] = dlc_expr_cast(pool, type, args[i]);
@@ -88,9 +101,9 @@ static dlc_expr expand_node(void *ctx, dlc_pool *pool, const dlc_expr_node *node
     return dlc_expr_cast(pool, dtype, expander(&e, operands));
 }
 
-static dlc_expr expanded(dlc_pool *pool, dlc_expr root, int scales)
+dlc_expr dlc_expr_expand_with(dlc_pool *pool, dlc_expr root, uint32_t has)
 {
-    powers seen = {.root = root, .scales = (uint8_t)scales};
+    powers seen = {.root = root, .has = has};
     dlc_expr result = dlc_expr_rewrite(pool, pool, root, expand_node, &seen);
     if (seen.scratch)
         dlc_arena_destroy(seen.scratch);
@@ -99,10 +112,5 @@ static dlc_expr expanded(dlc_pool *pool, dlc_expr root, int scales)
 
 dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root)
 {
-    return expanded(pool, root, 0);
-}
-
-dlc_expr dlc_expr_expand_scaling(dlc_pool *pool, dlc_expr root)
-{
-    return expanded(pool, root, 1);
+    return dlc_expr_expand_with(pool, root, 0);
 }

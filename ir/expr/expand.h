@@ -16,6 +16,7 @@ typedef struct {
     uint8_t single;   /* type is F32 */
     uint8_t fraction; /* bits of fraction: 23 or 52 */
     uint8_t scales;   /* the target has `scale` */
+    uint8_t fuses;    /* fma is an instruction of the target */
     double magic;     /* 1.5 * 2^fraction: magic + x has rint(x) in its low bits */
 } dlc_expand;
 
@@ -120,6 +121,9 @@ dlc_expr dlc_expand_exp_scaled(const dlc_expand *e, dlc_expr x, int scale);
 dlc_expr dlc_expand_exp_beside(const dlc_expand *e, dlc_expr x);
 /* log(x) for x > 0 normal or not, inf and NaN included; 0 and negative x give what log gives. */
 dlc_expr dlc_expand_log_of(const dlc_expand *e, dlc_expr x);
+
+/* rint(x / divisor) without a division, to its bits; 0: there is none. */
+dlc_expr dlc_expand_rounded_quotient(const dlc_expand *e, dlc_expr x, double divisor);
 
 /* --- the functions --- */
 #define DLC_EXPANDERS(row)                                                                         \

@@ -253,8 +253,9 @@ int64_t dlc_expr_eval(const dlc_pool *pool, dlc_expr expr, const int64_t *symbol
  * f32 and rounded; f64 has expansions of its own. Stated errors: docs/numerics.md.
  */
 dlc_expr dlc_expr_expand(dlc_pool *pool, dlc_expr root);
-/* The same bits, for a target that has `scale`: powers of two cost it less. */
-dlc_expr dlc_expr_expand_scaling(dlc_pool *pool, dlc_expr root);
+/* The same bits, for a target that has these as instructions: powers of two by `scale`, and by `fma` x / c, which rint rounds, c a number. */
+typedef enum { DLC_EXPAND_SCALE = 1, DLC_EXPAND_FMA = 2 } dlc_expand_has;
+dlc_expr dlc_expr_expand_with(dlc_pool *pool, dlc_expr root, uint32_t has);
 
 /*
  * Scalar semantics of one operator on constants, strict: the folder, the interpreter and the tests call this, and the code

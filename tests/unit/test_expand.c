@@ -52,7 +52,7 @@ static dlc_expr split_muladd(void *ctx, dlc_pool *pool, const dlc_expr_node *nod
     return dlc_add(pool, dlc_mul(pool, args[0], args[1]), args[2]);
 }
 
-static dlc_expr (*expand)(dlc_pool *, dlc_expr) = dlc_expr_expand;
+static uint32_t has; /* what the target has beside the rest of expr.def */
 
 /* y[i] = op(a[i], b[i]) + plus, all of it expanded at once; b NULL for one operand, plus 0 for none. */
 static void evaluate_sum(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t n, void *a, void *b, double plus, void *y)
@@ -76,7 +76,7 @@ static void evaluate_sum(dlc_expr_op op, dlc_dtype dtype, int is_fused, int64_t 
     buffers[nbuffers] = y;
     uint32_t out = dlc_kernel_buffer(kernel, "y", &type, &layout, DLC_ROLE_OUT);
     dlc_expr value = dlc_expr_make(pool, op, dtype, args, nargs);
-    value = expand(pool, plus != 0 ? dlc_add(pool, value, dlc_expr_const(pool, dtype, plus)) : value);
+    value = dlc_expr_expand_with(pool, plus != 0 ? dlc_add(pool, value, dlc_expr_const(pool, dtype, plus)) : value, has);
     if (!is_fused)
         value = dlc_expr_rewrite(pool, pool, value, split_muladd, NULL);
     dlc_stage *stage = dlc_kernel_stage(kernel, "y");
@@ -197,9 +197,9 @@ START_TEST(scaling)
     ck_assert(x && y && z);
     sample(dtype, dtype == DLC_F32 ? -110 : -760, dtype == DLC_F32 ? 100 : 740, 0, x);
     evaluate(op, dtype, 1, NSAMPLES, x, op == DLC_EXPR_POW ? x : NULL, y);
-    expand = dlc_expr_expand_scaling;
+    has = DLC_EXPAND_SCALE;
     evaluate(op, dtype, 1, NSAMPLES, x, op == DLC_EXPR_POW ? x : NULL, z);
-    expand = dlc_expr_expand;
+    has = 0;
     for (uint32_t i = 0; i < NSAMPLES; i++) {
         double want = element(dtype, y, i), got = element(dtype, z, i);
         ck_assert_msg(isnan(want) ? isnan(got) : !memcmp(y + i * bytes, z + i * bytes, bytes), "%s(%a): %a, %a",
@@ -388,6 +388,63 @@ START_TEST(sin_hard_case)
 }
 END_TEST
 
+/* rint(x / divisor) as rint(fma(x, hi, x * lo)); false where it stays a division. */
+static int reciprocal_of(double divisor, float *hi, float *lo)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_pool *pool = dlc_pool_create(arena);
+    dlc_expr x = dlc_expr_cast(pool, DLC_F32, dlc_expr_sym(pool, 0));
+    dlc_expr quotient = dlc_expr2(pool, DLC_EXPR_DIV, x, dlc_expr_const(pool, DLC_F32, divisor));
+    dlc_expr rounded = dlc_expr1(pool, DLC_EXPR_RINT, quotient);
+    dlc_expr same = dlc_expr_expand_with(pool, rounded, 0), result = dlc_expr_expand_with(pool, rounded, DLC_EXPAND_FMA);
+    ck_assert_uint_eq(same, rounded);
+    ck_assert_uint_eq(dlc_expr_expand_with(pool, quotient, DLC_EXPAND_FMA), quotient); /* where its tiny values are seen */
+    if (result != rounded) {
+        dlc_expr fma = dlc_arg(pool, result, 0), low = dlc_arg(pool, fma, 2);
+        ck_assert_int_eq(dlc_node_of(pool, fma)->op, DLC_EXPR_FMA);
+        *hi = (float)dlc_node_of(pool, dlc_arg(pool, fma, 1))->imm.f;
+        *lo = (float)(dlc_node_of(pool, dlc_arg(pool, low, 0))->op == DLC_EXPR_CONST ? dlc_node_of(pool, dlc_arg(pool, low, 0))
+                                                                                     : dlc_node_of(pool, dlc_arg(pool, low, 1)))->imm.f;
+    }
+    dlc_arena_destroy(arena);
+    return result != rounded;
+}
+
+/* Every x of 24 digits: exponents change nothing between the least and the largest normal numbers. The second divisor's first reciprocal
+ * rounds one of these x otherwise, which a neighbour does not. */
+START_TEST(quotients)
+{
+    const double divisors[] = {0.015389587, 14826215 * 0x1p-30, -3};
+    float c = (float)divisors[_i], hi, lo;
+    ck_assert(reciprocal_of(c, &hi, &lo));
+    for (float x = 0x1p23f; x < 0x1p24f; x++)
+        ck_assert_float_eq(fmaf(x, hi, x * lo), x / c);
+}
+END_TEST
+
+START_TEST(far_quotients)
+{
+    const float c = 0.7f, x[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f, -0x1.8p-130f, 0x1.fffffep127f,
+                                 -0x1.fffffep127f, 0x1.666664p127f, 0x1.666666p127f, 0x1.666668p127f, 0.35f, 1.05f};
+    float hi, lo;
+    ck_assert(reciprocal_of(c, &hi, &lo));
+    for (uint32_t i = 0; i < sizeof x / sizeof *x; i++) {
+        float want = rintf(x[i] / c), got = rintf(fmaf(x[i], hi, x[i] * lo));
+        ck_assert_msg(isnan(want) ? isnan(got) : !memcmp(&want, &got, sizeof want), "%a: %a, %a", x[i], want, got);
+    }
+}
+END_TEST
+
+/* The first has an x that no pair of floats is right for. */
+START_TEST(divisions_that_stay)
+{
+    const double divisors[] = {11326003, 0, 0.25, INFINITY, NAN, 0x1.8p-70, 0x1.8p70};
+    float hi, lo;
+    for (uint32_t i = 0; i < sizeof divisors / sizeof *divisors; i++)
+        ck_assert_msg(!reciprocal_of(divisors[i], &hi, &lo), "%g", divisors[i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("expand");
@@ -402,6 +459,9 @@ int main(void)
     tcase_add_test(edges, half_types);
     tcase_add_loop_test(edges, powers_beside_numbers, 0, 16);
     tcase_add_test(edges, sin_hard_case);
+    tcase_add_loop_test(errors, quotients, 0, 3);
+    tcase_add_test(edges, far_quotients);
+    tcase_add_test(edges, divisions_that_stay);
     suite_add_tcase(suite, errors);
     suite_add_tcase(suite, edges);
     return suite_run(suite);
