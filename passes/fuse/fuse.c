@@ -691,13 +691,24 @@ static const dlc_fusion_api functions = {
 
 /* --- views --- */
 
-/* A contraction reads each element many times: a view may cost it more than making the copy would. */
+int dlc_fuse_has_contraction(const dlc_fusion *f, uint32_t group)
+{
+    const dlc_ids *nodes = &f->groups[group].nodes;
+    for (uint32_t i = 0; i < nodes->n; i++)
+        if (f->forms[nodes->data[i]].is_contraction)
+            return 1;
+    return 0;
+}
+
+/* A contraction reads each element many times: a view may cost it more than making the copy would. Of what it reads through other views
+ * estimates tell less, so a copy has to be worth much there. */
 static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)
 {
+    const double most = f->forms[to].is_contraction ? 1.02 : 1.25;
     dlc_fusion_trial trial = {.legal = 1};
-    if (f->forms[to].is_contraction)
+    if (dlc_fuse_has_contraction(f, f->group[to]))
         try_merge(f, view, to, &trial);
-    return trial.legal && trial.time_after_us <= trial.time_before_us * 1.02 && merge(f, view, to);
+    return trial.legal && trial.time_after_us <= trial.time_before_us * most && merge(f, view, to);
 }
 
 /* Its reader's group takes the view; a view that must lie in memory goes to its producer's, if that stays what it was. */

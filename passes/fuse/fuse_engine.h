@@ -77,6 +77,8 @@ DLC_NODISCARD dlc_status dlc_fuse_prepare(dlc_pass_ctx *ctx);
 /* A cheap map, or the last of a few, that widens one value (fuse_unpack.c); whether a reader would rather have the narrow one. */
 int dlc_fuse_is_unpacking(dlc_graph *graph, dlc_node *node, dlc_arena *arena);
 int dlc_fuse_takes_unpacking(dlc_graph *graph, const dlc_value *wide, dlc_node *reader, dlc_arena *arena);
+/* A node of the group sums products. */
+int dlc_fuse_has_contraction(const dlc_fusion *f, uint32_t group);
 /* Unpackings join their readers where that pays. */
 void dlc_fuse_place_unpackings(dlc_fusion *f);
 /* The pass's result: what was merged, in the order it runs. */

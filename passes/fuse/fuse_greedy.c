@@ -27,15 +27,6 @@ static uint32_t next_producer(const dlc_fusion *f, uint32_t node, uint32_t bound
     return best;
 }
 
-static int has_contraction(const dlc_fusion *f, uint32_t group)
-{
-    const dlc_ids *nodes = &f->groups[group].nodes;
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (f->forms[nodes->data[i]].is_contraction)
-            return 1;
-    return 0;
-}
-
 /* Does the producer's group join the node's? */
 static int joins(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t producer, uint32_t node)
 {
@@ -52,7 +43,7 @@ static void ask_again(const dlc_fusion_api *api, dlc_fusion *fusion, const dlc_i
     for (uint32_t i = 0; i < nodes->n; i++)
         for (uint32_t p = 0; p < api->producer_count(fusion, nodes->data[i]); p++) {
             uint32_t producer = api->producer(fusion, nodes->data[i], p);
-            if (producer != DLC_FUSION_NONE && has_contraction(fusion, api->group_of(fusion, producer)))
+            if (producer != DLC_FUSION_NONE && dlc_fuse_has_contraction(fusion, api->group_of(fusion, producer)))
                 (void)joins(api, fusion, producer, nodes->data[i]);
         }
 }
@@ -70,12 +61,12 @@ static void join_three(const dlc_fusion_api *api, dlc_fusion *fusion, uint32_t p
 {
     const dlc_ids *between = &fusion->groups[api->group_of(fusion, producer)].nodes;
     if (!is_product_of_data(fusion, node) || api->group_of(fusion, producer) == api->group_of(fusion, node) ||
-        has_contraction(fusion, api->group_of(fusion, producer)))
+        dlc_fuse_has_contraction(fusion, api->group_of(fusion, producer)))
         return;
     for (uint32_t i = 0; i < between->n; i++)
         for (uint32_t p = 0; p < api->producer_count(fusion, between->data[i]); p++) {
             uint32_t first = api->producer(fusion, between->data[i], p), nodes[] = {first, producer, node};
-            if (first == DLC_FUSION_NONE || !has_contraction(fusion, api->group_of(fusion, first)))
+            if (first == DLC_FUSION_NONE || !dlc_fuse_has_contraction(fusion, api->group_of(fusion, first)))
                 continue;
             (void)fusion->merge_set(fusion, &(dlc_ids){.data = nodes, .n = 3}, 1);
             return;
@@ -90,7 +81,7 @@ int dlc_fusion_run_greedy(const dlc_fusion_api *api, dlc_fusion *fusion)
         uint32_t producer = is_taken_view(fusion, node) ? DLC_FUSION_NONE : next_producer(fusion, node, node);
         for (; producer != DLC_FUSION_NONE; producer = next_producer(fusion, node, producer)) {
             uint32_t group = api->group_of(fusion, producer);
-            int is_taken_in = !has_contraction(fusion, group) && has_contraction(fusion, api->group_of(fusion, node));
+            int is_taken_in = !dlc_fuse_has_contraction(fusion, group) && dlc_fuse_has_contraction(fusion, api->group_of(fusion, node));
             dlc_ids nodes = {0}; /* the group's list changes by the merge */
             for (uint32_t i = 0; is_taken_in && i < fusion->groups[group].nodes.n; i++)
                 dlc_vec_push(fusion->arena, &nodes, fusion->groups[group].nodes.data[i]);
