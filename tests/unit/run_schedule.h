@@ -46,9 +46,15 @@ static inline void scheduled_values(const scheduled *s, uint32_t k, const char *
         }
 }
 
-static inline void scheduled_launch(const scheduled *s, uint32_t k, dlc_str *out)
+/* Neighbours of one kernel and schedule are one kernel of the module, launched for each. */
+static inline int scheduled_is_again(const scheduled *all, uint32_t k)
 {
-    dlc_str_printf(out, "  launch %u", k);
+    return k && all[k].kernel == all[k - 1].kernel && all[k].schedule && all[k].schedule == all[k - 1].schedule;
+}
+
+static inline void scheduled_launch(const scheduled *s, uint32_t k, uint32_t kernel, dlc_str *out)
+{
+    dlc_str_printf(out, "  launch %u", kernel);
     for (int is_out = 0; is_out < 2; is_out++) {
         const char *before = is_out ? " -> (" : " (";
         for (uint32_t b = 0; b < s->kernel->buffers.n; b++)
@@ -76,13 +82,17 @@ static inline void scheduled_module(const scheduled *all, uint32_t n, const char
         scheduled_values(&all[k], k, "output", DLC_ROLE_OUT, out);
     dlc_str_add(out, "}\n");
     for (uint32_t k = 0; k < n; k++) {
+        if (scheduled_is_again(all, k))
+            continue;
         dlc_kernel_print(all[k].kernel, 1, out);
         if (all[k].schedule)
             dlc_schedule_print(all[k].schedule, out);
     }
     dlc_str_add(out, "steps {\n");
-    for (uint32_t k = 0; k < n; k++)
-        scheduled_launch(&all[k], k, out);
+    for (uint32_t k = 0, kernel = 0; k < n; k++) {
+        kernel += k && !scheduled_is_again(all, k);
+        scheduled_launch(&all[k], k, kernel, out);
+    }
     dlc_str_add(out, "}\n");
 }
 
@@ -225,6 +235,15 @@ static inline const char *scheduled_message(dlc_model *model, dlc_arena *arena)
     return last;
 }
 
+/* Sizes to run at: where no kernel asks for any, all are alike. */
+static inline int scheduled_nsizes(const scheduled *all, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (all[k].kernel->symbols.n)
+            return NSIZES;
+    return 1;
+}
+
 /* NULL: all kernels give the right numbers at all sizes (or the machine cannot run the target). */
 static inline const char *schedules_run(scheduled *all, uint32_t n, const char *target, dlc_arena *arena)
 {
@@ -247,7 +266,7 @@ static inline const char *schedules_run(scheduled *all, uint32_t n, const char *
         dlc_status status = dlcrt_executable_open(path, &executable);
         if (status != DLC_OK && status != DLC_NO_DEVICE)
             problem = dlc_arena_printf(arena, "not loaded: %s", dlcrt_last_error());
-        for (int i = 0; i < NSIZES && status == DLC_OK && !problem; i++)
+        for (int i = 0; i < scheduled_nsizes(all, n) && status == DLC_OK && !problem; i++)
             problem = scheduled_run_at(executable, all, n, !strcmp(target, "x86-64-v2"), scheduled_sizes[i], arena);
         if (status == DLC_OK)
             dlcrt_executable_close(executable);

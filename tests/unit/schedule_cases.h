@@ -25,12 +25,12 @@ static inline const char *schedule_text(const char *target, int threads, const c
     return dlc_arena_printf(arena, "schedule %s grain 1%s {\n%s}\n", target, words, tree);
 }
 
-static inline void expect_right(const char *kernel, const char *target, int threads, const char *tree)
+/* Reads it, and that it prints as it read. */
+static inline scheduled read_right(const char *kernel, const char *target, int threads, const char *tree, dlc_arena *arena)
 {
     dlc_diag diag;
     dlc_str printed = {0};
     dlc_schedule *schedule = NULL;
-    dlc_arena *arena = dlc_arena_create(0);
     const char *text = schedule_text(target, threads, tree, arena);
     dlc_kernel *read = kernel_of(kernel, arena);
     dlc_diag_init(&diag, arena);
@@ -38,10 +38,34 @@ static inline void expect_right(const char *kernel, const char *target, int thre
     ck_assert_msg(status == DLC_OK, "%s%s\n%s", kernel, text, diag.nmessages ? diag.messages[0].text : "");
     dlc_schedule_print(schedule, &printed);
     ck_assert_str_eq(dlc_str_text(&printed), text);
-    scheduled one = {.kernel = read, .schedule = schedule};
-    const char *problem = schedules_run(&one, 1, target, arena);
-    ck_assert_msg(!problem, "%s%s\n%s", kernel, text, problem);
     dlc_str_deinit(&printed);
+    return (scheduled){.kernel = read, .schedule = schedule};
+}
+
+static inline void expect_right(const char *kernel, const char *target, int threads, const char *tree)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    scheduled one = read_right(kernel, target, threads, tree, arena);
+    const char *problem = schedules_run(&one, 1, target, arena);
+    ck_assert_msg(!problem, "%s%s\n%s", kernel, schedule_text(target, threads, tree, arena), problem);
+    dlc_arena_destroy(arena);
+}
+
+/* Many of them in one executable; one that is wrong is run again by itself, which names it. */
+typedef struct {
+    const char *kernel, *tree;
+} right_case;
+
+static inline void expect_all_right(const right_case *cases, uint32_t n, const char *target)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    scheduled *all = dlc_new_array(arena, scheduled, n);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = read_right(cases[i].kernel, target, 0, cases[i].tree, arena);
+    const char *problem = schedules_run(all, n, target, arena);
+    for (uint32_t i = 0; problem && i < n; i++)
+        expect_right(cases[i].kernel, target, 0, cases[i].tree);
+    ck_assert_msg(!problem, "together: %s", problem);
     dlc_arena_destroy(arena);
 }
 

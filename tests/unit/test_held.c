@@ -63,17 +63,23 @@ enum { NVALUES = sizeof values / sizeof *values };
 
 START_TEST(bytes_are_those_of_the_interpreter)
 {
+    enum { MOST_CASES = 16 };
     static const int rows[] = {2, 3, 4, 5};
     const char *target = targets[_i % NTARGETS].name;
     int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS, registers = lanes == 16 ? 32 : 16;
+    dlc_arena *arena = dlc_arena_create(0);
+    right_case cases[MOST_CASES];
+    uint32_t n = 0;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        dlc_arena *arena = dlc_arena_create(0);
+        const char *kernel = kernel_text(arena, values[v].type, rows[r], COLUMNS, values[v].value);
         for (int vectors = 1; vectors <= 4 && (rows[r] + 1) * vectors < registers; vectors *= 2)
-            expect_right(kernel_text(arena, values[v].type, rows[r], COLUMNS, values[v].value), target, 0, tree_text(arena, lanes, vectors, rows[r]));
+            cases[n++] = (right_case){kernel, tree_text(arena, lanes, vectors, rows[r])};
         /* one vector is a row */
-        expect_right(kernel_text(arena, values[v].type, rows[r], lanes, values[v].value), target, 0, tree_text(arena, lanes, 1, rows[r]));
-        dlc_arena_destroy(arena);
+        kernel = kernel_text(arena, values[v].type, rows[r], lanes, values[v].value);
+        cases[n++] = (right_case){kernel, tree_text(arena, lanes, 1, rows[r])};
     }
+    expect_all_right(cases, n, target);
+    dlc_arena_destroy(arena);
 }
 END_TEST
 
@@ -93,13 +99,15 @@ static const char *windows_tree(dlc_arena *arena, int lanes)
 
 START_TEST(points_become_bytes_together)
 {
+    enum { LEAST = 2, MOST = 7 };
     const char *target = targets[_i % NTARGETS].name;
     int lanes = targets[_i % NTARGETS].lanes, v = _i / NTARGETS;
-    for (int points = 2; points < 8; points++) {
-        dlc_arena *arena = dlc_arena_create(0);
-        expect_right(windows_text(arena, values[v].type, values[v].value, points), target, 0, windows_tree(arena, lanes));
-        dlc_arena_destroy(arena);
-    }
+    dlc_arena *arena = dlc_arena_create(0);
+    right_case cases[MOST - LEAST + 1];
+    for (int points = LEAST; points <= MOST; points++)
+        cases[points - LEAST] = (right_case){windows_text(arena, values[v].type, values[v].value, points), windows_tree(arena, lanes)};
+    expect_all_right(cases, MOST - LEAST + 1, target);
+    dlc_arena_destroy(arena);
 }
 END_TEST
 
