@@ -284,7 +284,7 @@ dlc_status dlc_cmd_man(dlc_cli *cli)
     dlc_str_add(&out, ".SH ENVIRONMENT\n.TP\n.B DLC_NUM_THREADS\nthreads of a run\n"
                       ".TP\n.B DLC_DEVICE\nwhere executables run: cpu, cuda, cuda:N\n"
                       ".TP\n.B DLC_NVRTC\nwhere NVRTC is, a file or a folder\n"
-                      ".TP\n.B DLC_KERNEL_CACHE\na folder of this user where code of kernels for CPUs is kept, so that a model compiled "
-                      "again takes it from there\n");
+                      ".TP\n.B DLC_KERNEL_CACHE\na folder of this user where code of kernels for CPUs, emulated ones too, is kept, so that a "
+                      "model compiled again takes it from there\n");
     return show(cli, &out);
 }

@@ -7,13 +7,16 @@
 #include "codegen/codegen.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "codegen/cpu/cache.h"
+#include "codegen/cache.h"
+#include "codegen/cpu/llvm.h"
 
 /* A kernel's function while its object is made: what LLVM sees says nothing of the kernel's number, so equal kernels are found in the cache
  * wherever they stand. As long as the longest name. */
@@ -22,7 +25,7 @@ static const char unnumbered[] = "dlc_k__number__";
 typedef struct {
     const dlc_module *module;
     const dlc_emit_options *options;
-    dlc_cpu_cache cache;               /* of objects alone */
+    dlc_code_cache cache;         /* of objects alone */
     uint32_t nmodules, nkernels;  /* of a module */
     atomic_uint next;
     LLVMMemoryBufferRef *results; /* by module */
@@ -104,6 +107,19 @@ static char *emit(LLVMModuleRef llvm, LLVMTargetMachineRef machine, dlc_emit_kin
     return LLVMTargetMachineEmitToMemoryBuffer(machine, llvm, type, &message, result) ? copy_message(message) : NULL;
 }
 
+/* What an object depends on beside its bitcode: LLVM's library by its file, which a distribution mends without another version. */
+static void describe(dlc_code_cache *cache, const dlc_target *target)
+{
+    unsigned major, minor, patch;
+    const char *path = dlc_llvm_file();
+    struct stat file = {0};
+    LLVMGetVersion(&major, &minor, &patch);
+    if (path)
+        (void)!stat(path, &file);
+    snprintf(cache->about, sizeof cache->about, "LLVM %u.%u.%u, %jd bytes of %jd.%09ld; %s %s\n", major, minor, patch,
+             (intmax_t)file.st_size, (intmax_t)file.st_mtim.tv_sec, file.st_mtim.tv_nsec, target->triple, target->cpu);
+}
+
 /* The same, of an object as it was made before, where it was. */
 static char *emit_once(const job *work, LLVMModuleRef llvm, LLVMTargetMachineRef machine, LLVMMemoryBufferRef *result)
 {
@@ -113,15 +129,20 @@ static char *emit_once(const job *work, LLVMModuleRef llvm, LLVMTargetMachineRef
         return copy_message(message);
     LLVMDisposeMessage(message);
 #endif
-    LLVMMemoryBufferRef key = dlc_cpu_cache_key(&work->cache, llvm);
-    if (!key)
+    if (work->cache.folder < 0)
         return emit(llvm, machine, work->options->kind, result);
     char *error = NULL;
-    *result = dlc_cpu_cache_find(&work->cache, key);
-    if (!*result) {
+    size_t n;
+    LLVMMemoryBufferRef key = LLVMWriteBitcodeToMemoryBuffer(llvm);
+    char *object = dlc_code_cache_find(&work->cache, LLVMGetBufferStart(key), LLVMGetBufferSize(key), &n);
+    if (object) {
+        *result = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, n, "object");
+        free(object);
+    } else {
         error = emit(llvm, machine, work->options->kind, result);
         if (*result)
-            dlc_cpu_cache_add(&work->cache, key, *result);
+            dlc_code_cache_add(&work->cache, LLVMGetBufferStart(key), LLVMGetBufferSize(key), LLVMGetBufferStart(*result),
+                               LLVMGetBufferSize(*result));
     }
     LLVMDisposeMemoryBuffer(key);
     return error;
@@ -215,13 +236,15 @@ dlc_status dlc_cpu_emit(const dlc_module *module, const dlc_emit_options *option
     int is_text = options->kind != DLC_EMIT_OBJECT && n;
     job work = {.module = module, .options = options, .nmodules = is_text ? 1 : n, .nkernels = is_text ? n : 1, .cache.folder = -1};
     if (!is_text)
-        DLC_TRY(dlc_cpu_cache_open(&work.cache, module->target, diag));
+        DLC_TRY(dlc_code_cache_open(&work.cache, diag));
+    if (work.cache.folder >= 0)
+        describe(&work.cache, module->target);
     work.results = dlc_new_array(arena, LLVMMemoryBufferRef, n);
     work.errors = dlc_new_array(arena, char *, n);
     *blobs = dlc_new_array(arena, dlc_blob, n);
     *nblobs = work.nmodules;
     run_workers(&work, options->njobs ? options->njobs : 1);
-    dlc_cpu_cache_close(&work.cache);
+    dlc_code_cache_close(&work.cache);
     return collect(&work, arena, diag, *blobs);
 }
 

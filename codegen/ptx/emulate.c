@@ -4,11 +4,14 @@
  * each, several at a time, so the objects do not depend on how many run at once. An index of a
  * kernel's function is its number among all of the executable, as with code for CPUs. What launches
  * them (fibers.c) is an object that comes with dlc: compiling it anew took two thirds of the time.
+ * A group that was compiled before is found again where code is kept (codegen/cache.h).
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "codegen/cache.h"
 #include "codegen/codegen.h"
 #include "codegen/ptx/text.h"
 
@@ -139,7 +143,9 @@ typedef struct {
     dlc_diag *diag;
     const char *folder;
     uint32_t ngroups;
-    pid_t *children; /* by group */
+    pid_t *children; /* by group; 0: none, its object was kept */
+    dlc_code_cache cache;
+    char **keys;     /* by group, malloc'd: what its object is kept by while its child runs */
 } job;
 
 static const char *path_of(const job *work, uint32_t group, const char *ending)
@@ -170,22 +176,19 @@ static dlc_status write_file(const job *work, const char *path, const char *byte
     return status;
 }
 
-static dlc_status write_group(const job *work, uint32_t group)
+/* What the compiler reads of a group. */
+static dlc_status group_text(const job *work, uint32_t group, dlc_str *text)
 {
-    dlc_str text = {0};
     dlc_status status = DLC_OK;
     uint32_t end = (group + 1) * KERNELS_PER_FILE;
-    dlc_cuda_emulation_begin(&text);
+    dlc_cuda_emulation_begin(text);
     for (uint32_t k = group * KERNELS_PER_FILE;
          status == DLC_OK && k < end && k < work->module->kernels.n; k++) {
         const dlc_module_kernel *entry = &work->module->kernels.data[k];
         status = dlc_cuda_emulation_add(entry->schedule, work->options->first + k,
-                                        work->arena, work->diag, &text);
+                                        work->arena, work->diag, text);
     }
-    dlc_cuda_emulation_end(&text);
-    if (status == DLC_OK)
-        status = write_file(work, path_of(work, group, ".c"), text.data, text.n);
-    dlc_str_deinit(&text);
+    dlc_cuda_emulation_end(text);
     return status;
 }
 
@@ -238,17 +241,117 @@ static void add_log(const job *work, uint32_t group)
         dlc_diag_detail(work->diag, "%s", text);
 }
 
+/* --- what was compiled before --- */
+
+/* The compiler that PATH names first, by its file. */
+static int find_compiler(char *path, size_t size_bytes, struct stat *file)
+{
+    const char *at = getenv("PATH");
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn(at, ":");
+        if (n && snprintf(path, size_bytes, "%.*s/%s", (int)n, at, flags[0]) < (int)size_bytes &&
+            !access(path, X_OK) && !stat(path, file))
+            return S_ISREG(file->st_mode);
+    }
+    return 0;
+}
+
+/* The processor, as which -march=native compiles: a hash of its name and of what it can do. */
+static uint64_t processor_hash(void)
+{
+    enum { MOST_CHARS = 8192 };
+    char text[MOST_CHARS];
+    int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, MOST_CHARS - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    uint64_t hash = n > 0;
+    static const char *const lines[] = {"\ncpu family", "\nmodel", "\nmodel name", "\nflags"};
+    for (uint32_t i = 0; i < sizeof lines / sizeof *lines && hash; i++) {
+        const char *line = strstr(text, lines[i]);
+        hash = line ? dlc_hash(line, 1 + strcspn(line + 1, "\n"), hash) : 0;
+    }
+    return hash;
+}
+
+/* Nothing is kept where it cannot be told what the compiler's answer depends on. */
+static dlc_status open_cache(job *work)
+{
+    char path[4096];
+    struct stat file;
+    DLC_TRY(dlc_code_cache_open(&work->cache, work->diag));
+    if (work->cache.folder < 0)
+        return DLC_OK;
+    uint64_t processor = processor_hash();
+    if (processor && find_compiler(path, sizeof path, &file)) {
+        snprintf(work->cache.about, sizeof work->cache.about, "cc, %jd bytes of %jd.%09ld, file %ju of %ju, for %016" PRIx64 "\n",
+                 (intmax_t)file.st_size, (intmax_t)file.st_mtim.tv_sec, file.st_mtim.tv_nsec, (uintmax_t)file.st_ino,
+                 (uintmax_t)file.st_dev, processor);
+        return DLC_OK;
+    }
+    dlc_code_cache_close(&work->cache);
+    return DLC_OK;
+}
+
+/* Flags, the group's number (the file's name, which an object has) and the text; the object's file where one was kept. */
+static int find_kept(const job *work, uint32_t group, const dlc_str *text)
+{
+    dlc_str key = {0};
+    size_t n;
+    if (work->cache.folder < 0)
+        return 0;
+    for (uint32_t i = 0; i < NFLAGS; i++)
+        dlc_str_printf(&key, "%s ", flags[i]);
+    dlc_str_printf(&key, "%u\n%s", group, text->data);
+    char *object = dlc_code_cache_find(&work->cache, key.data, key.n, &n);
+    int is_there = object && write_file(work, path_of(work, group, ".o"), object, n) == DLC_OK;
+    work->keys[group] = is_there ? NULL : strdup(key.data);
+    free(object);
+    dlc_str_deinit(&key);
+    return is_there;
+}
+
+static void keep(const job *work, uint32_t group)
+{
+    dlc_map map;
+    char *key = work->keys[group];
+    if (key && dlc_map_open(path_of(work, group, ".o"), &map, work->diag) == DLC_OK) {
+        dlc_code_cache_add(&work->cache, key, strlen(key), map.bytes, map.size_bytes);
+        dlc_map_close(&map);
+    }
+    free(key);
+    work->keys[group] = NULL;
+}
+
+static dlc_status begin_group(const job *work, uint32_t group)
+{
+    dlc_str text = {0};
+    dlc_status status = group_text(work, group, &text);
+    int is_kept = status == DLC_OK && find_kept(work, group, &text);
+    if (status == DLC_OK && !is_kept)
+        status = write_file(work, path_of(work, group, ".c"), text.data, text.n);
+    if (status == DLC_OK && !is_kept)
+        status = start(work, group);
+    dlc_str_deinit(&text);
+    return status;
+}
+
 static dlc_status finish(const job *work, uint32_t group)
 {
     int state;
     pid_t child = work->children[group];
+    if (!child)
+        return DLC_OK;
     work->children[group] = 0;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
             return dlc_diag_fail(work->diag, DLC_INTERNAL, NULL,
                                  "the C compiler's end was not seen: %s", strerror(errno));
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
+        keep(work, group);
         return DLC_OK;
+    }
     if (WIFSIGNALED(state))
         return dlc_diag_fail(work->diag, WTERMSIG(state) == SIGKILL ? DLC_LIMIT : DLC_INTERNAL,
                              NULL, "the C compiler was ended by signal %d (%s)", WTERMSIG(state),
@@ -270,12 +373,10 @@ static dlc_status compile_all(const job *work)
         if (group - ended == njobs)
             status = finish(work, ended++);
         if (status == DLC_OK)
-            status = write_group(work, group);
-        if (status == DLC_OK)
-            status = start(work, group);
+            status = begin_group(work, group);
     }
     for (; ended < work->ngroups; ended++) {
-        dlc_status last = work->children[ended] ? finish(work, ended) : DLC_OK;
+        dlc_status last = finish(work, ended);
         status = status == DLC_OK ? last : status;
     }
     return status;
@@ -290,8 +391,9 @@ static dlc_status read_object(const job *work, uint32_t group, dlc_blob *blob)
     return DLC_OK;
 }
 
-static dlc_status emulate(const job *work, dlc_blob *blobs)
+static dlc_status emulate(job *work, dlc_blob *blobs)
 {
+    DLC_TRY(open_cache(work));
     DLC_TRY(compile_all(work));
     for (uint32_t group = 0; group < work->ngroups; group++)
         DLC_TRY(read_object(work, group, &blobs[group]));
@@ -316,9 +418,10 @@ dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_emit_options *op
     const char *base = getenv("TMPDIR");
     char *folder = dlc_arena_printf(arena, "%s/dlc-emulate.XXXXXX", base && *base ? base : "/tmp");
     job work = {
-        .module = module, .options = options, .arena = arena, .diag = diag, .folder = folder};
+        .module = module, .options = options, .arena = arena, .diag = diag, .folder = folder, .cache.folder = -1};
     work.ngroups = (module->kernels.n + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
     work.children = dlc_new_array(arena, pid_t, work.ngroups + 1u);
+    work.keys = dlc_new_array(arena, char *, work.ngroups + 1u);
     DLC_TRY(check_host(diag));
     if (!mkdtemp(folder))
         return dlc_diag_fail(diag, DLC_IO, folder, "no folder for temporary files can be made: %s",
@@ -327,5 +430,8 @@ dlc_status dlc_cuda_emulate(const dlc_module *module, const dlc_emit_options *op
     *nblobs = work.ngroups + 1;
     dlc_status status = emulate(&work, *blobs);
     remove_files(&work);
+    for (uint32_t group = 0; group < work.ngroups; group++)
+        free(work.keys[group]);
+    dlc_code_cache_close(&work.cache);
     return status;
 }

@@ -67,6 +67,37 @@ for target in x86-64-v2 x86-64-v3; do
     compiled $target --target $target
 done
 
+# Emulated kernels, of the C compiler: by another one they are made again, and without one nothing is found.
+if [ "$(uname -m)" = x86_64 ] && cc=$(command -v cc); then
+    ours=$PATH
+    emulated() { compiled "$1" --target sm_75 --emulate-gpu; }
+    DLC_KERNEL_CACHE= "$DLC" compile "$digits" --target sm_75 --emulate-gpu -o plain/m.so -q || fail "does not compile for the emulation"
+    rm kernels/*
+    emulated emulated
+    slots >before
+    [ -s before ] || fail "nothing is kept of the emulation"
+    emulated emulated_again
+    slots >after
+    cmp before after || fail "emulated kernels are made again"
+    slot=kernels/$(ls kernels | head -1)
+    cp "$slot" good
+    flipped
+    emulated emulated_damaged
+    cmp good "$slot" || fail "a damaged object of an emulated kernel is not made again"
+    mkdir another
+    printf '#!/bin/sh\necho asked >>%s\nexec %s "$@"\n' "$work/asked" "$cc" >another/cc
+    chmod +x another/cc
+    PATH=$work/another:$ours
+    emulated emulated_by_another
+    [ -s asked ] || fail "what one C compiler made is taken for another's"
+    cp asked before
+    emulated emulated_by_another
+    cmp asked before || fail "the other C compiler is asked again"
+    PATH=$ours
+    mkdir nothing
+    expect 6 "which cannot be started" env PATH="$work/nothing" "$DLC" compile "$digits" --target sm_75 --emulate-gpu -o refused.so
+fi
+
 chmod g+w kernels
 expect 2 "kernels;others may write" "$DLC" compile "$digits" -o refused.so
 chmod g-w,o+w kernels

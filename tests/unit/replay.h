@@ -102,7 +102,7 @@ static inline int replay_module_reads(const char *text, char *message, size_t si
     return same;
 }
 
-/* Code that is to be compared is made, not found (codegen/cpu/cache.c). */
+/* Code that is to be compared is made, not found (codegen/cache.c). */
 static inline dlc_status replay_compile_anew(const char *path, dlc_options *options, const char *kind, replay_made *made, char *message,
                                              size_t size_bytes)
 {

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "codegen/cpu/cache.h"
+#include "codegen/cache.h"
 
 enum { MOST_BYTES = 1 << 18, SLOT_CHARS = 16, STALE_SECONDS = 60 };
 
@@ -31,20 +31,7 @@ typedef struct {
 } head;
 static const char magic[8] = {'d', 'l', 'c', 'k', 'e', 'r', 'n', '1'};
 
-/* LLVM's library by its file: a distribution mends it without another version. */
-static void describe(dlc_cpu_cache *cache, const dlc_target *target)
-{
-    unsigned major, minor, patch;
-    const char *path = dlc_llvm_file();
-    struct stat file = {0};
-    LLVMGetVersion(&major, &minor, &patch);
-    if (path)
-        (void)!stat(path, &file);
-    snprintf(cache->about, sizeof cache->about, "LLVM %u.%u.%u, %jd bytes of %jd.%09ld; %s %s\n", major, minor, patch,
-             (intmax_t)file.st_size, (intmax_t)file.st_mtim.tv_sec, file.st_mtim.tv_nsec, target->triple, target->cpu);
-}
-
-dlc_status dlc_cpu_cache_open(dlc_cpu_cache *cache, const dlc_target *target, dlc_diag *diag)
+dlc_status dlc_code_cache_open(dlc_code_cache *cache, dlc_diag *diag)
 {
     const char *path = getenv("DLC_KERNEL_CACHE");
     struct stat info;
@@ -55,35 +42,28 @@ dlc_status dlc_cpu_cache_open(dlc_cpu_cache *cache, const dlc_target *target, dl
     cache->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cache->folder < 0 || fstat(cache->folder, &info))
         return dlc_diag_fail(diag, DLC_USAGE, path, "DLC_KERNEL_CACHE names no folder that can be opened: %s", strerror(errno));
-    if (info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH))) {
-        describe(cache, target);
+    if (info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH)))
         return DLC_OK;
-    }
-    dlc_cpu_cache_close(cache);
+    dlc_code_cache_close(cache);
     return dlc_diag_fail(diag, DLC_USAGE, path, "DLC_KERNEL_CACHE names a folder that others may write, and what they write would be "
                          "run; make it this user's own, and chmod go-w");
 }
 
-void dlc_cpu_cache_close(dlc_cpu_cache *cache)
+void dlc_code_cache_close(dlc_code_cache *cache)
 {
     if (cache->folder >= 0)
         close(cache->folder);
     cache->folder = -1;
 }
 
-LLVMMemoryBufferRef dlc_cpu_cache_key(const dlc_cpu_cache *cache, LLVMModuleRef llvm)
+static void slot_of(const dlc_code_cache *cache, const void *key, size_t key_bytes, const char *ending, char *name)
 {
-    return cache->folder < 0 ? NULL : LLVMWriteBitcodeToMemoryBuffer(llvm);
-}
-
-static void slot_of(const dlc_cpu_cache *cache, LLVMMemoryBufferRef key, const char *ending, char *name)
-{
-    uint64_t hash = dlc_hash_bulk(LLVMGetBufferStart(key), LLVMGetBufferSize(key), dlc_hash(cache->about, strlen(cache->about), 0));
+    uint64_t hash = dlc_hash_bulk(key, key_bytes, dlc_hash(cache->about, strlen(cache->about), 0));
     snprintf(name, SLOT_CHARS, "%04x%s", (unsigned)(hash >> 48), ending);
 }
 
 /* The whole file, as far as it is one of this folder's; NULL otherwise. */
-static char *read_slot(const dlc_cpu_cache *cache, const char *name, size_t *size_bytes)
+static char *read_slot(const dlc_code_cache *cache, const char *name, size_t *size_bytes)
 {
     struct stat info;
     char *bytes = NULL;
@@ -102,35 +82,38 @@ static char *read_slot(const dlc_cpu_cache *cache, const char *name, size_t *siz
     return bytes;
 }
 
-/* The object in a slot's bytes, where they are of this key and whole. */
-static const char *object_in(const dlc_cpu_cache *cache, LLVMMemoryBufferRef key, const char *bytes, size_t size_bytes, size_t *object_bytes)
+/* Where the object is in a slot's bytes, if they are of this key and whole; else NULL. */
+static const char *object_in(const dlc_code_cache *cache, const void *key, size_t key_bytes, const char *bytes, size_t size_bytes,
+                             size_t *object_bytes)
 {
     head h;
-    size_t nabout = strlen(cache->about), nkey = LLVMGetBufferSize(key), before = sizeof h + nabout + nkey;
+    size_t nabout = strlen(cache->about), before = sizeof h + nabout + key_bytes;
     memcpy(&h, bytes, sizeof h);
-    if (memcmp(h.magic, magic, sizeof magic) || h.about_bytes != nabout || h.key_bytes != nkey || size_bytes <= before ||
+    if (memcmp(h.magic, magic, sizeof magic) || h.about_bytes != nabout || h.key_bytes != key_bytes || size_bytes <= before ||
         h.object_bytes != size_bytes - before)
         return NULL;
-    if (memcmp(bytes + sizeof h, cache->about, nabout) || memcmp(bytes + sizeof h + nabout, LLVMGetBufferStart(key), nkey))
+    if (memcmp(bytes + sizeof h, cache->about, nabout) || memcmp(bytes + sizeof h + nabout, key, key_bytes))
         return NULL;
     *object_bytes = size_bytes - before;
     return dlc_hash_bulk(bytes + before, *object_bytes, 0) == h.checksum ? bytes + before : NULL;
 }
 
-LLVMMemoryBufferRef dlc_cpu_cache_find(const dlc_cpu_cache *cache, LLVMMemoryBufferRef key)
+char *dlc_code_cache_find(const dlc_code_cache *cache, const void *key, size_t key_bytes, size_t *size_bytes)
 {
     char name[SLOT_CHARS];
-    size_t size_bytes = 0, object_bytes = 0;
-    slot_of(cache, key, "", name);
-    char *bytes = read_slot(cache, name, &size_bytes);
-    const char *object = bytes ? object_in(cache, key, bytes, size_bytes, &object_bytes) : NULL;
-    LLVMMemoryBufferRef result = object ? LLVMCreateMemoryBufferWithMemoryRangeCopy(object, object_bytes, "object") : NULL;
-    free(bytes);
-    return result;
+    size_t slot_bytes = 0;
+    slot_of(cache, key, key_bytes, "", name);
+    char *bytes = read_slot(cache, name, &slot_bytes);
+    const char *object = bytes ? object_in(cache, key, key_bytes, bytes, slot_bytes, size_bytes) : NULL;
+    if (!object) {
+        free(bytes);
+        return NULL;
+    }
+    return memmove(bytes, object, *size_bytes);
 }
 
 /* A file of this name that nobody else writes: one that somebody left who was ended is removed, for the next. */
-static int begin(const dlc_cpu_cache *cache, const char *name)
+static int begin(const dlc_code_cache *cache, const char *name)
 {
     struct stat info;
     int fd = openat(cache->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -140,22 +123,21 @@ static int begin(const dlc_cpu_cache *cache, const char *name)
     return fd;
 }
 
-void dlc_cpu_cache_add(const dlc_cpu_cache *cache, LLVMMemoryBufferRef key, LLVMMemoryBufferRef object)
+void dlc_code_cache_add(const dlc_code_cache *cache, const void *key, size_t key_bytes, const void *object, size_t object_bytes)
 {
     char name[SLOT_CHARS], whole[SLOT_CHARS];
-    size_t nabout = strlen(cache->about), nkey = LLVMGetBufferSize(key), nobject = LLVMGetBufferSize(object);
-    size_t size_bytes = sizeof(head) + nabout + nkey + nobject;
+    size_t nabout = strlen(cache->about), size_bytes = sizeof(head) + nabout + key_bytes + object_bytes;
     char *bytes = size_bytes <= MOST_BYTES ? malloc(size_bytes) : NULL;
     if (!bytes)
         return;
-    head h = {.about_bytes = nabout, .key_bytes = nkey, .object_bytes = nobject, .checksum = dlc_hash_bulk(LLVMGetBufferStart(object), nobject, 0)};
+    head h = {.about_bytes = nabout, .key_bytes = key_bytes, .object_bytes = object_bytes, .checksum = dlc_hash_bulk(object, object_bytes, 0)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(bytes, &h, sizeof h);
     memcpy(bytes + sizeof h, cache->about, nabout);
-    memcpy(bytes + sizeof h + nabout, LLVMGetBufferStart(key), nkey);
-    memcpy(bytes + sizeof h + nabout + nkey, LLVMGetBufferStart(object), nobject);
-    slot_of(cache, key, ".new", name);
-    slot_of(cache, key, "", whole);
+    memcpy(bytes + sizeof h + nabout, key, key_bytes);
+    memcpy(bytes + sizeof h + nabout + key_bytes, object, object_bytes);
+    slot_of(cache, key, key_bytes, ".new", name);
+    slot_of(cache, key, key_bytes, "", whole);
     int fd = begin(cache, name);
     if (fd >= 0) {
         int is_whole = write(fd, bytes, size_bytes) == (ssize_t)size_bytes;
