@@ -283,14 +283,24 @@ int64_t dlc_expr_value(const dlc_pool *pool, dlc_expr expr)
 
 void dlc_expr_reach(const dlc_pool *pool, dlc_expr root, uint8_t *marks)
 {
+    enum { WAITS = 2 }; /* its arguments, which all have smaller numbers, are not marked yet */
+    uint32_t nwaiting = 1;
     if (!root || marks[root])
         return;
-    marks[root] = 1;
-    for (dlc_expr id = root; id > 0; id--)
-        if (marks[id])
-            for (uint32_t i = 0; i < dlc_node_of(pool, id)->nargs; i++)
-                marks[dlc_arg(pool, id, i)] = 1;
-    marks[0] = 0;
+    marks[root] = WAITS;
+    for (dlc_expr id = root; nwaiting; id--) {
+        if (marks[id] != WAITS)
+            continue;
+        marks[id] = 1;
+        nwaiting--;
+        for (uint32_t i = 0; i < dlc_node_of(pool, id)->nargs; i++) {
+            dlc_expr arg = dlc_arg(pool, id, i);
+            if (!arg || marks[arg])
+                continue;
+            marks[arg] = dlc_node_of(pool, arg)->nargs ? WAITS : 1;
+            nwaiting += marks[arg] == WAITS;
+        }
+    }
 }
 
 void dlc_expr_axes(const dlc_pool *pool, dlc_expr root, uint64_t *axes)

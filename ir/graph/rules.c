@@ -78,16 +78,25 @@ static dlc_status check_known(dlc_graph *graph, const dlc_node *node)
     return DLC_OK;
 }
 
+static int has_attr(const dlc_node *node, const char *name, size_t length)
+{
+    for (uint32_t a = 0; a < node->nattrs; a++) {
+        const char *text = dlc_attrs[node->attrs[a].id].text;
+        if (strncmp(text, name, length) == 0 && !text[length])
+            return 1;
+    }
+    return 0;
+}
+
 static dlc_status check_required(dlc_graph *graph, const dlc_node *node)
 {
     const char *list = dlc_ops[node->op].attrs;
     if (!strchr(list, '!')) /* most rows need none */
         return DLC_OK;
-    for (dlc_attr_id id = 0; id < DLC_ATTR_COUNT; id++) {
-        const char *entry = listed(list, dlc_attrs[id].text);
-        if (entry && *entry == '!' && !dlc_node_attr(node, id))
-            return DLC_REFUSE("attribute %s is absent; %s needs it", dlc_attrs[id].text,
-                              dlc_ops[node->op].text);
+    for (const char *at = list; *at; at += strcspn(at, " "), at += *at == ' ') {
+        size_t length = strcspn(at, " !=");
+        if (at[length] == '!' && !has_attr(node, at, length))
+            return DLC_REFUSE("attribute %.*s is absent; %s needs it", (int)length, at, dlc_ops[node->op].text);
     }
     return DLC_OK;
 }
