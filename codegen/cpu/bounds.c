@@ -72,13 +72,13 @@ static bounds of_integers(LLVMValueRef value, int is_signed)
     return (bounds){is_signed ? -ldexp(1, bits - 1) : 0, ldexp(1, bits - is_signed), 1};
 }
 
-static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep);
+static bounds bounds_of(const dlc_cpu *cpu, LLVMValueRef value, uint32_t lanes, int deep);
 
 /* The sum or product of the instruction's first two operands. */
-static bounds of_both(LLVMValueRef value, bounds (*combined)(bounds a, bounds b), uint32_t lanes, int deep)
+static bounds of_both(const dlc_cpu *cpu, LLVMValueRef value, bounds (*combined)(bounds a, bounds b), uint32_t lanes, int deep)
 {
-    bounds a = bounds_of(LLVMGetOperand(value, 0), lanes, deep);
-    return is_moderate(a) ? combined(a, bounds_of(LLVMGetOperand(value, 1), lanes, deep)) : any();
+    bounds a = bounds_of(cpu, LLVMGetOperand(value, 0), lanes, deep);
+    return is_moderate(a) ? combined(a, bounds_of(cpu, LLVMGetOperand(value, 1), lanes, deep)) : any();
 }
 
 static bounds difference_of(bounds a, bounds b)
@@ -87,7 +87,7 @@ static bounds difference_of(bounds a, bounds b)
 }
 
 /* a < b ? a : b or a < b ? b : a, which take b where one of them is NaN; the first is the less, the other the greater. */
-static bounds of_select(LLVMValueRef select, uint32_t lanes, int deep)
+static bounds of_select(const dlc_cpu *cpu, LLVMValueRef select, uint32_t lanes, int deep)
 {
     LLVMValueRef condition = LLVMGetOperand(select, 0), yes = LLVMGetOperand(select, 1), no = LLVMGetOperand(select, 2);
     if (!LLVMIsAFCmpInst(condition))
@@ -96,29 +96,32 @@ static bounds of_select(LLVMValueRef select, uint32_t lanes, int deep)
     LLVMValueRef less = LLVMGetOperand(condition, predicate == LLVMRealOGT), more = LLVMGetOperand(condition, predicate != LLVMRealOGT);
     if ((predicate != LLVMRealOLT && predicate != LLVMRealOGT) || !((yes == less && no == more) || (yes == more && no == less)))
         return any();
-    bounds a = bounds_of(yes, lanes, deep), b = bounds_of(no, lanes, deep);
+    bounds a = bounds_of(cpu, yes, lanes, deep), b = bounds_of(cpu, no, lanes, deep);
     if (!b.is_number)
         return any();
     return yes == less ? (bounds){fmin(a.low, b.low), b.high, 1} : (bounds){b.low, fmax(a.high, b.high), 1};
 }
 
-static bounds of_call(LLVMValueRef call, uint32_t lanes, int deep)
+static bounds of_call(const dlc_cpu *cpu, LLVMValueRef call, uint32_t lanes, int deep)
 {
     unsigned called = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
     if (called == LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma"))) {
-        bounds product = of_both(call, product_of, lanes, deep);
-        return is_moderate(product) ? sum_of(product, bounds_of(LLVMGetOperand(call, 2), lanes, deep)) : any();
+        bounds product = of_both(cpu, call, product_of, lanes, deep);
+        return is_moderate(product) ? sum_of(product, bounds_of(cpu, LLVMGetOperand(call, 2), lanes, deep)) : any();
     }
     if (called != LLVMLookupIntrinsicID("llvm.roundeven", strlen("llvm.roundeven")))
         return any();
-    bounds a = bounds_of(LLVMGetOperand(call, 0), lanes, deep);
+    bounds a = bounds_of(cpu, LLVMGetOperand(call, 0), lanes, deep);
     return (bounds){a.low - 1, a.high + 1, a.is_number};
 }
 
-static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep)
+static bounds bounds_of(const dlc_cpu *cpu, LLVMValueRef value, uint32_t lanes, int deep)
 {
     if (LLVMIsConstant(value))
         return of_constant(value, lanes);
+    for (uint32_t i = 0; i < cpu->limited.n; i++)
+        if (cpu->limited.data[i].value == value)
+            return (bounds){-cpu->limited.data[i].most, cpu->limited.data[i].most, 1};
     if (!LLVMIsAInstruction(value) || deep == MOST_DEEP)
         return any();
     deep++;
@@ -127,22 +130,22 @@ static bounds bounds_of(LLVMValueRef value, uint32_t lanes, int deep)
     case LLVMUIToFP:
         return of_integers(LLVMGetOperand(value, 0), LLVMGetInstructionOpcode(value) == LLVMSIToFP);
     case LLVMFAdd:
-        return of_both(value, sum_of, lanes, deep);
+        return of_both(cpu, value, sum_of, lanes, deep);
     case LLVMFSub:
-        return of_both(value, difference_of, lanes, deep);
+        return of_both(cpu, value, difference_of, lanes, deep);
     case LLVMFMul:
-        return of_both(value, product_of, lanes, deep);
+        return of_both(cpu, value, product_of, lanes, deep);
     case LLVMSelect:
-        return of_select(value, lanes, deep);
+        return of_select(cpu, value, lanes, deep);
     case LLVMCall:
-        return of_call(value, lanes, deep);
+        return of_call(cpu, value, lanes, deep);
     default:
         return any();
     }
 }
 
-int dlc_cpu_is_within(LLVMValueRef value, uint32_t lanes, double most)
+int dlc_cpu_is_within(const dlc_cpu *cpu, LLVMValueRef value, uint32_t lanes, double most)
 {
-    bounds all = bounds_of(value, lanes, 0);
+    bounds all = bounds_of(cpu, value, lanes, 0);
     return all.is_number && all.low >= -most && all.high <= most;
 }

@@ -240,7 +240,7 @@ static LLVMValueRef whole(dlc_cpu *cpu, const packs *by, const dlc_waiting *held
     enum { EMBEDDED = 4 }; /* the mode of rounding that the processor is in: half to even */
     const double i32_holds = 0x1p30; /* half of it: true ends may lie a little beyond those that are known */
     LLVMTypeRef f32 = LLVMFloatTypeInContext(cpu->context), i32 = LLVMInt32TypeInContext(cpu->context);
-    int is_unsigned = held->access.dtype == DLC_U8, is_small = dlc_cpu_is_within(held->rounds, by->lanes, i32_holds);
+    int is_unsigned = held->access.dtype == DLC_U8, is_small = dlc_cpu_is_within(cpu, held->rounds, by->lanes, i32_holds);
     LLVMValueRef x = held->rounds, most = dlc_cpu_copies(LLVMConstReal(f32, (is_unsigned ? UINT8_MAX : INT8_MAX) - held->shift), by->lanes);
     if (!is_unsigned && !is_small) {
         LLVMValueRef is_nan = LLVMBuildFCmp(cpu->builder, LLVMRealUNO, x, x, "");

@@ -28,8 +28,14 @@ typedef struct {
 } dlc_line_run;
 
 typedef struct {
+    LLVMValueRef value;
+    double most;
+} dlc_limited;
+
+typedef struct {
     dlc_emitter base; /* first: a dlc_emitter * is a dlc_cpu * */
     dlc_arena *arena;
+    const dlc_kernel *kernel;
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
@@ -46,6 +52,7 @@ typedef struct {
     LLVMValueRef rounded_bits, rounded_from; /* bits of bf16 that were made last, and of what */
     LLVMValueRef rounded_byte, byte_from; /* bytes that were made last of rounded floats, rint(byte_from) + byte_shift */
     double byte_shift;
+    dlc_vec(dlc_limited) limited; /* vectors of constants that are known to be small */
     uint8_t is_flushed; /* subnormals among what rounded_bits are made of are zeros in them */
     uint32_t facts;   /* of the target, that instructions so far need */
     LLVMValueRef tile_shape; /* of the kernel: that of its first tile registers */
@@ -68,7 +75,7 @@ LLVMTypeRef dlc_cpu_memory_type(const dlc_cpu *cpu, dlc_dtype dtype, uint32_t wi
 LLVMValueRef dlc_cpu_from_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 LLVMValueRef dlc_cpu_to_memory(dlc_cpu *cpu, dlc_dtype dtype, uint32_t width, LLVMValueRef value);
 /* No lane of these f32 is NaN or further from 0 than `most`, as far as is known. */
-int dlc_cpu_is_within(LLVMValueRef value, uint32_t lanes, double most);
+int dlc_cpu_is_within(const dlc_cpu *cpu, LLVMValueRef value, uint32_t lanes, double most);
 
 /* The floats of which these are to be stored as bf16, be they rounded to it by now or not; NULL: they are of memory. *is_flushed: subnormals
  * among them are to be stored as zeros. */

@@ -6,6 +6,7 @@
 #include "codegen/cpu/llvm.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "dlc/abi.h"
@@ -442,6 +443,14 @@ static LLVMValueRef spread_load(dlc_cpu *cpu, const dlc_access *access, LLVMType
     return mask ? LLVMBuildSelect(cpu->builder, mask, value, LLVMConstNull(type), "") : value;
 }
 
+/* Lanes that are masked are zero. */
+static void note_limit(dlc_cpu *cpu, const dlc_access *access, LLVMValueRef value)
+{
+    const dlc_buffer *buffer = access->mem == DLC_MEM_BUFFER ? &cpu->kernel->buffers.data[access->buffer] : NULL;
+    if (buffer && buffer->is_bounded && access->dtype == DLC_F32 && access->width > 1)
+        dlc_vec_push(cpu->arena, &cpu->limited, ((dlc_limited){value, ldexp(1, buffer->bound_log2)}));
+}
+
 static dlc_val load(dlc_emitter *e, const dlc_access *access)
 {
     dlc_cpu *cpu = cpu_of(e);
@@ -471,6 +480,7 @@ static dlc_val load(dlc_emitter *e, const dlc_access *access)
         LLVMSetAlignment(value, dlc_cpu_alignment(access));
     }
     value = dlc_cpu_from_memory(cpu, accessed(access), access->width, value);
+    note_limit(cpu, access, value);
     if (mask && other)
         value = LLVMBuildSelect(cpu->builder, mask, value, other, "");
     return dlc_wrap(value);
@@ -802,6 +812,7 @@ void dlc_cpu_begin(dlc_cpu *cpu, LLVMContextRef context, LLVMModuleRef module, c
     cpu->base.target = target;
     cpu->base.selects = cpu->base.passes_caches = (uint8_t)dlc_cpu_is_x86(cpu);
     cpu->arena = arena;
+    cpu->kernel = kernel;
     cpu->context = context;
     cpu->module = module;
     cpu->builder = LLVMCreateBuilderInContext(context);

@@ -34,6 +34,8 @@ typedef struct {
     dlc_layout layout;
     uint8_t role; /* dlc_role */
     uint8_t is_part; /* OUT: some of its elements are stored here, the others by other kernels */
+    uint8_t is_bounded; /* CONST, floats: none of its elements is farther from 0 than 2^bound_log2 */
+    int8_t bound_log2;
 } dlc_buffer;
 
 /* A run-time i64: a dimension or scalar parameter. */

@@ -276,12 +276,26 @@ static void parse_symbol_list(parser *p)
     dlc_lexer_expect(&p->text.lex, ">");
 }
 
+/* (N): 2^N, a power that an f32 can be. */
+static int8_t parse_within(parser *p, uint8_t *is_bounded)
+{
+    enum { LEAST = -126, MOST = 127 };
+    dlc_lexer_expect(&p->text.lex, "(");
+    int64_t log2 = dlc_lexer_int(&p->text.lex);
+    dlc_lexer_expect(&p->text.lex, ")");
+    if (is_ok(p) && (log2 < LEAST || log2 > MOST))
+        dlc_lexer_fail(&p->text.lex, "within(%lld): a number from %d to %d", (long long)log2, LEAST, MOST);
+    *is_bounded = 1;
+    return (int8_t)log2;
+}
+
 static void parse_buffer(parser *p, dlc_role role)
 {
     const char *name = dlc_lexer_name(&p->text.lex);
     dlc_type type = {0};
     dlc_layout layout = {0};
-    uint8_t is_part = 0;
+    uint8_t is_part = 0, is_bounded = 0;
+    int8_t bound_log2 = 0;
     dlc_lexer_expect(&p->text.lex, ":");
     type.dtype = parse_dtype(p);
     dlc_lexer_expect(&p->text.lex, "[");
@@ -302,6 +316,8 @@ static void parse_buffer(parser *p, dlc_role role)
             role = DLC_ROLE_OUT;
         else if (role == DLC_ROLE_OUT && dlc_lexer_take(&p->text.lex, "part"))
             is_part = 1;
+        else if (role == DLC_ROLE_CONST && dlc_lexer_take(&p->text.lex, "within"))
+            bound_log2 = parse_within(p, &is_bounded);
         else
             layout = dlc_layout_lex(&p->text.lex, type.rank);
     }
@@ -311,6 +327,8 @@ static void parse_buffer(parser *p, dlc_role role)
         return;
     uint32_t buffer = dlc_kernel_buffer(p->kernel, name, &type, &layout, role);
     p->kernel->buffers.data[buffer].is_part = is_part;
+    p->kernel->buffers.data[buffer].is_bounded = is_bounded;
+    p->kernel->buffers.data[buffer].bound_log2 = bound_log2;
 }
 
 static void parse_buffers(parser *p, dlc_role role)

@@ -186,6 +186,8 @@ static void print_buffer(printer *p, uint32_t b, const char *role)
     dlc_layout_print(&buffer->layout, buffer->type.rank, p->out);
     dlc_str_add(p->out, role);
     dlc_str_add(p->out, buffer->is_part ? "@part" : "");
+    if (buffer->is_bounded)
+        dlc_str_printf(p->out, "@within(%d)", buffer->bound_log2);
 }
 
 /* Outputs stand behind the arrow when they come last, as they do in kernels made by lowering. */

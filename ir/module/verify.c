@@ -7,6 +7,7 @@
 
 #include "dlc/abi.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What was there where an if or a loop began, and behind its first branch. */
@@ -147,6 +148,20 @@ static dlc_status check_elems(const verifier *v, const dlc_step *step, uint32_t 
         inside != outside)
         return FAIL(v, step, "buffer '%s' has %lld elements, '%s' %lld", buffer->name, (long long)inside, value->name,
                     (long long)outside);
+    return DLC_OK;
+}
+
+/* What a kernel states of a constant's elements; of one that is packed by now it was checked before. */
+static dlc_status check_bound(const verifier *v, const dlc_step *step, uint32_t i, const dlc_buffer *buffer)
+{
+    const dlc_module_value *value = &v->module->values.data[step->values[i]];
+    uint32_t bytes = dlc_dtype_bytes(value->type.dtype);
+    double most = buffer->is_bounded ? ldexp(1, buffer->bound_log2) : 0;
+    for (size_t at = 0; buffer->is_bounded && value->data.bytes && at < value->data.size_bytes; at += bytes) {
+        double element = dlc_scalar_read(value->type.dtype, (const char *)value->data.bytes + at).f;
+        if (!(fabs(element) <= most))
+            return FAIL(v, step, "buffer '%s' is within %g, an element of '%s' is %g", buffer->name, most, value->name, element);
+    }
     return DLC_OK;
 }
 
@@ -309,8 +324,10 @@ static dlc_status check_step(verifier *v, const dlc_step *step)
     if (step->kind == DLC_STEP_COPY)
         DLC_TRY(check_copy(v, step));
     for (uint32_t i = 0; i < step->nvalues; i++) {
-        if (step->kind == DLC_STEP_LAUNCH)
+        if (step->kind == DLC_STEP_LAUNCH) {
             DLC_TRY(check_elems(v, step, i, v->module->kernels.data[step->kernel].kernel));
+            DLC_TRY(check_bound(v, step, i, &v->module->kernels.data[step->kernel].kernel->buffers.data[i]));
+        }
         if (step->values[i] == DLC_NO_VALUE)
             continue;
         v->is_there[step->values[i]] |= step->kind == DLC_STEP_COPY && step->size && i ? 3 : 1;

@@ -691,15 +691,6 @@ static const dlc_fusion_api functions = {
 
 /* --- views --- */
 
-int dlc_fuse_has_contraction(const dlc_fusion *f, uint32_t group)
-{
-    const dlc_ids *nodes = &f->groups[group].nodes;
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (f->forms[nodes->data[i]].is_contraction)
-            return 1;
-    return 0;
-}
-
 /* A contraction reads each element many times: a view may cost it more than making the copy would. Of what it reads through other views
  * estimates tell less, so a copy has to be worth much there. */
 static int joins_reader(dlc_fusion *f, uint32_t view, uint32_t to)

@@ -7,6 +7,15 @@
 
 #include <string.h>
 
+int dlc_fuse_has_contraction(const dlc_fusion *f, uint32_t group)
+{
+    const dlc_ids *nodes = &f->groups[group].nodes;
+    for (uint32_t i = 0; i < nodes->n; i++)
+        if (f->forms[nodes->data[i]].is_contraction)
+            return 1;
+    return 0;
+}
+
 static int is_needed_in_memory(const dlc_graph *graph, const dlc_value *value)
 {
     if (value->noutputs)

@@ -299,6 +299,7 @@ static dlc_status launch(dlc_lowering *b, dlc_node *const *nodes, uint32_t n)
     DLC_TRY(dlc_group_lower(b->ctx->graph, nodes, n, b->group, &group));
     if (!group.kernel->stages.n)
         return DLC_OK; /* nothing anyone reads */
+    dlc_lower_bounds(group.kernel, group.values.data);
     dlc_step step = dlc_lowering_new_step(b, DLC_STEP_LAUNCH, group.values.n);
     for (uint32_t v = 0; v < step.nvalues; v++)
         step.values[v] = dlc_lowering_value(b, group.values.data[v]);

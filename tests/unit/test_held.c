@@ -173,6 +173,30 @@ START_TEST(small_numbers_are_not_limited)
 }
 END_TEST
 
+/* A scale and a bias of each column, of whose size the kernel says something, or not enough. */
+static size_t count_limits(const char *scale, const char *bias)
+{
+    dlc_arena *arena = dlc_arena_create(0);
+    const char *kernel = dlc_arena_printf(arena,
+                                          "kernel @k(a: i32[6,8], b: i32[8,64], s: f32[64]@const%s, c: f32[64]@const%s) -> (y: u8[6,64]) {\n"
+                                          "  axis i=6, j=64, k=8\n  t[i,j] = sum(k) a[i, k] * b[k, j]\n"
+                                          "  y[i,j] = u8(rint(muladd(f32(t) * 0.125, s[j], c[j])) + 3.0) -> y[i, j]\n}\n",
+                                          scale, bias);
+    size_t n = count_of(code_of(kernel, "x86-64-v4", tree_text(arena, 16, 2, 6), arena), "fcmp olt <16 x float> <float 2.520000e+02");
+    dlc_arena_destroy(arena);
+    return n;
+}
+
+START_TEST(what_small_constants_make_is_not_limited)
+{
+    ck_assert_uint_eq(count_limits("@within(0)", "@within(24)"), 0);
+    ck_assert_uint_gt(count_limits("@within(2)", "@within(24)"), 0);
+    ck_assert_uint_gt(count_limits("@within(0)", "@within(30)"), 0);
+    ck_assert_uint_gt(count_limits("@within(0)", ""), 0);
+    ck_assert_uint_gt(count_limits("", "@within(24)"), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("held");
@@ -183,6 +207,7 @@ int main(void)
     tcase_add_test(tests, four_vectors_are_packed_at_once);
     tcase_add_test(tests, neighbours_are_stored_together);
     tcase_add_test(tests, small_numbers_are_not_limited);
+    tcase_add_test(tests, what_small_constants_make_is_not_limited);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

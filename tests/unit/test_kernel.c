@@ -73,7 +73,7 @@ static const char *const kernels[] = {
     "  c[t,b,j]: f32 = 1 / (1 + exp(-z[t,b,2,j])) * c[t-1,b,j if t > 0 else c0[b,j]]"
     " + 1 / (1 + exp(-z[t,b,0,j])) * tanh(z[t,b,3,j])\n"
     "  y[t,b,j] = 1 / (1 + exp(-z[t,b,1,j])) * tanh(c) }",
-    "kernel @g(x: u8[m,k], w: i8[k,n]@const, sw: f32[n]@const, cb: i32[n]@const) -> (y: u8[m,n]) "
+    "kernel @g(x: u8[m,k], w: i8[k,n]@const, sw: f32[n]@const@within(-2), cb: i32[n]@const) -> (y: u8[m,n]) "
     "{\n"
     "  axis i=m, j=n, k=k\n"
     "  a[i,j] = sum(k) i32(x[i,k]) * i32(w[k,j])\n"
