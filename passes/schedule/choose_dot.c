@@ -850,6 +850,8 @@ int dlc_choose_dot(dlc_chooser *c)
     }
     if (d.summed.n)
         build_by_blocks(&d);
+    else if (d.form.scale) /* a factor outside of the sum, which loops may not cut then */
+        build(&d, dlc_dot_choose_order(&d));
     else if (goes_along_rows(&d))
         build_along_rows(&d);
     else if (goes_by_copied_blocks(&d))

@@ -95,8 +95,9 @@ static dlc_expr largest_of(const dot *d, const dlc_ids *loads)
 
 static int is_computed(const dot *d, dlc_expr factor, dlc_ids *loads)
 {
-    const dlc_expr_node *node = dlc_node_of(d->c->kernel->pool, factor);
-    return node->op != DLC_EXPR_LOAD && node->op != DLC_EXPR_CAST && d->row == DLC_DOT_FMA && d->c->target->kind == DLC_TARGET_CPU &&
+    const dlc_pool *pool = d->c->kernel->pool;
+    dlc_expr number = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : factor; /* that a tile widens by itself */
+    return dlc_node_of(pool, number)->op != DLC_EXPR_LOAD && d->row == DLC_DOT_FMA && d->c->target->kind == DLC_TARGET_CPU &&
            dlc_choose_are_known(d->c, &d->form.n) && dlc_choose_are_known(d->c, &d->form.k) && constants_of(d, factor, loads);
 }
 
