@@ -338,15 +338,19 @@ int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val va
     return 1;
 }
 
-/* That each row lies behind the one before it; 0: it is known not to. */
+/* How far behind the first row this one lies. */
+static dlc_expr distance_of(dlc_nest *nest, const crossing *c, uint32_t r)
+{
+    return dlc_expr_simplify(nest->kernel->pool, dlc_sub(nest->kernel->pool, c->first[r], c->first[0]), &nest->ranges);
+}
+
+/* That each row lies behind the one before it, but for those behind the last one there is, which repeat it; 0: it is known not to. */
 static dlc_expr are_together(dlc_nest *nest, const crossing *c, uint32_t nrows)
 {
     dlc_pool *pool = nest->kernel->pool;
-    dlc_expr all = dlc_expr_bool(pool, c->n == nrows);
-    for (uint32_t r = 1; r < c->n; r++) {
-        dlc_expr distance = dlc_expr_simplify(pool, dlc_sub(pool, c->first[r], c->first[0]), &nest->ranges);
-        all = dlc_and(pool, all, dlc_eq(pool, distance, dlc_expr_i64(pool, r)));
-    }
+    dlc_expr all = dlc_expr_bool(pool, c->n == nrows), last = c->n ? distance_of(nest, c, c->n - 1) : 0;
+    for (uint32_t r = 0; r < c->n; r++)
+        all = dlc_and(pool, all, dlc_eq(pool, distance_of(nest, c, r), dlc_min(pool, dlc_expr_i64(pool, r), last)));
     all = dlc_expr_simplify(pool, all, &nest->ranges);
     return all == dlc_expr_bool(pool, 0) ? 0 : all;
 }
@@ -370,8 +374,9 @@ static void store_turned(dlc_nest *nest, const crossing *c, uint32_t from)
     dlc_access access = {.mem = DLC_MEM_BUFFER, .mode = DLC_ACCESS_VECTOR, .width = nest->width};
     access.buffer = nest->kernel->stages.data[c->stage].buffer;
     access.dtype = nest->kernel->buffers.data[access.buffer].type.dtype;
-    if (n < nest->width)
-        access.mask = dlc_lanes_below(nest, dlc_nest_i64(nest, n), nest->width);
+    dlc_expr there = dlc_expr_simplify(pool, dlc_addi(pool, distance_of(nest, c, c->n - 1), 1 - (int64_t)from), &nest->ranges);
+    if (n < nest->width || there != dlc_expr_i64(pool, c->n - from))
+        access.mask = dlc_lanes_below(nest, dlc_nest_uniform(nest, there), nest->width);
     for (uint32_t l = 0; l < nest->width; l++) {
         dlc_expr at = dlc_add(pool, dlc_addi(pool, c->first[0], from), dlc_muli(pool, c->apart, l));
         access.offset = dlc_nest_uniform(nest, dlc_expr_simplify(pool, at, &nest->ranges));
