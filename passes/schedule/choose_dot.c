@@ -429,7 +429,7 @@ static int has_conflicting_rows(const dot *d)
 enum { MOST_ROWS = 14, MOST_UNKNOWN = 12, MOST_PAIRED = 12 }; /* by 14 of pairs LLVM 19 moves every sum at each step: a third of the speed */
 
 /* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows, or more of them where estimates tell. */
-static int64_t height_of(const dot *d, int64_t nv)
+static int64_t height_of(const dot *d, int64_t nv, int is_of_line)
 {
     int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
     int64_t ways = dlc_target_l1_ways(d->c->target), usual = dlc_dots[d->row].order == DLC_ORDER_PAIRS ? MOST_PAIRED : MOST_ROWS;
@@ -440,33 +440,45 @@ static int64_t height_of(const dot *d, int64_t nv)
         return most > MOST_UNKNOWN ? MOST_UNKNOWN : most;
     int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
     const double size[] = {d->rows, d->columns, d->depth};
-    int is_sure = rows > FEW_ROWS && dlc_choose_are_known(d->c, &d->form.n);
+    int is_sure = !is_of_line && rows > FEW_ROWS && dlc_choose_are_known(d->c, &d->form.n);
     return is_sure ? dlc_choose_height(d->c, d->row, d->stage->dtype[0], size, height, nv) : height;
 }
 
+/* The other axes are loops around. */
+static dot by_line(const dot *d, int64_t nv)
+{
+    dot line = *d;
+    line.form.batch = (dlc_ids){0};
+    line.form.m = (dlc_ids){0};
+    for (uint32_t i = 0; i < d->form.batch.n; i++)
+        dlc_vec_push(d->c->arena, &line.form.batch, d->form.batch.data[i]);
+    for (uint32_t i = 0; i < d->form.m.n; i++)
+        dlc_vec_push(d->c->arena, i + 1 < d->form.m.n ? &line.form.batch : &line.form.m, d->form.m.data[i]);
+    line.rows = dlc_choose_points(d->c, &line.form.m);
+    line.m = height_of(&line, nv, 1);
+    return line;
+}
+
 /*
- * Rows that are read in place from lines of an image whose length only the run knows: where a tile has pixels of two lines each row has an
- * address of its own, and those of one line have one together: of tiles with more rows than general registers hold addresses (Emerald Rapids,
- * 14 rows, 4x4 in steps of 4, 3 to 96 channels: .72 of the time). Lines that are a few tiles long leave little of the last one empty.
+ * Rows that are read in place from lines of an image: where a tile has pixels of two lines each row has an address of its own, and those of one
+ * line have one together, be they more than general registers hold addresses (Emerald Rapids, 14 rows, 4x4 in steps of 4, 3 to 96 channels: .72
+ * of the time; 3x3 in steps of 2, 3 to 16 channels: .67; to 32, which went by 7 rows, .90). Lines of unknown length that are a few tiles long
+ * leave little of the last one empty. Those of known length are cut equally; weights, which come by for each line, do so from L2. Of bytes, whose
+ * steps are few, a line's tiles wait for each other (7x7 in steps of 2: 1.08).
  */
-static int wants_line(const dot *d)
+static void take_lines(dot *d, int64_t nv)
 {
     enum { LEAST_TILES = 4 };
     uint32_t n = d->form.m.n, line = n ? d->form.m.data[n - 1] : 0;
-    return n > 1 && d->m > DLC_ROW_POINTERS && !d->copy_a && !dlc_choose_is_known(d->c, line) && dlc_dot_expects_rows(d) && !are_equally_apart(d) &&
-           dlc_dot_constant_of(d, d->form.b) && !d->summed.n && d->c->extent[line] >= LEAST_TILES * d->m;
-}
-
-/* The other axes are loops around. */
-static void take_line(dot *d, int64_t nv)
-{
-    dlc_ids line = {0};
-    for (uint32_t i = 0; i + 1 < d->form.m.n; i++)
-        dlc_vec_push(d->c->arena, &d->form.batch, d->form.m.data[i]);
-    dlc_vec_push(d->c->arena, &line, d->form.m.data[d->form.m.n - 1]);
-    d->form.m = line;
-    d->rows = dlc_choose_points(d->c, &d->form.m);
-    d->m = height_of(d, nv);
+    if (n < 2 || d->copy_a || !dlc_dot_expects_rows(d) || are_equally_apart(d) || !dlc_dot_constant_of(d, d->form.b) || d->summed.n)
+        return;
+    dot by = by_line(d, nv);
+    int is_known = dlc_choose_is_known(d->c, line), is_near = d->columns * d->depth * operand_bytes(d) <= d->c->target->l2_bytes / 2;
+    int is_higher = by.m > DLC_ROW_POINTERS || (by.m == DLC_ROW_POINTERS && d->m > by.m);
+    if (d->granule > 1 && (is_known || d->m <= DLC_ROW_POINTERS))
+        return;
+    if (is_higher && (is_known ? is_near : d->c->extent[line] >= LEAST_TILES * d->m))
+        *d = by;
 }
 
 /* Registers of sums, and one for each factor's part of them: two by two, or three in a column where there is one of them. */
@@ -496,7 +508,7 @@ static int64_t better_vectors(const dot *d, int64_t rule)
         !dlc_choose_are_known(d->c, &d->form.n))
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
-        heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v) : 0;
+        heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v, 0) : 0;
     return dlc_choose_vectors(d->c, d->row, d->stage->dtype[0], size, heights, rule);
 }
 
@@ -833,9 +845,9 @@ int dlc_choose_dot(dlc_chooser *c)
     if (is_tile && d.copy_a && dlc_dot_takes_lines(&d))
         d.copy_a = !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     if (!is_tile)
-        d.m = d.form.m.n ? height_of(&d, nv) : 1;
-    if (!is_tile && wants_line(&d))
-        take_line(&d, nv);
+        d.m = d.form.m.n ? height_of(&d, nv, 0) : 1;
+    if (!is_tile)
+        take_lines(&d, nv);
     d.copy_a |= wants_rows(&d);
     if (!is_tile)
         d.panel = dlc_dot_panel_of_rows(&d);
