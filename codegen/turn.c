@@ -315,7 +315,8 @@ int dlc_turn_waits(dlc_nest *nest, uint32_t s, const dlc_expr *index, dlc_val va
     int64_t number;
     if (!nest->rows || nest->level != nest->rows->level || stage->update != DLC_UPDATE_NONE)
         return 0;
-    if (nest->rows->are_woven ? width != nest->width && width != 1 : width != nest->width || dlc_dtype_bytes(buffer->type.dtype) != 4)
+    if (nest->rows->are_woven ? width != nest->width && width != 1
+                              : width != nest->width || !dlc_turns_rows(nest->emit->target, (dlc_dtype)buffer->type.dtype))
         return 0;
     dlc_expr offset = dlc_layout_offset(pool, &buffer->layout, buffer->type.rank, buffer->type.dims, index);
     offset = dlc_expr_simplify(pool, offset, &nest->ranges);

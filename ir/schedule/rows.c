@@ -510,9 +510,17 @@ int dlc_is_turnable(dlc_dtype dtype)
     return dtype != DLC_BOOL && dlc_dtype_bytes(dtype) <= LANE_BYTES;
 }
 
+enum { AVX_512 = 64 };
+
+int dlc_turns_rows(const dlc_target *target, dlc_dtype dtype)
+{
+    enum { LANE_BYTES = 4, HALF = 2 };
+    uint32_t bytes = dlc_dtype_bytes(dtype);
+    return bytes == LANE_BYTES || (bytes == HALF && dlc_is_float(dtype) && has_registers(target, AVX_512));
+}
+
 int dlc_scales(const dlc_target *target)
 {
-    enum { AVX_512 = 64 };
     return has_registers(target, AVX_512);
 }
 

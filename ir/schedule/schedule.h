@@ -374,6 +374,9 @@ int dlc_rounds_bf16(const dlc_target *target);
 int dlc_goes_by_lanes(const dlc_target *target, const dlc_kernel *kernel, const dlc_stage *stage, uint32_t axis);
 /* Elements of which squares are turned in registers: no wider than the lanes, and no masks. */
 int dlc_is_turnable(dlc_dtype dtype);
+/* Elements of which rows of a register tile are turned as they are stored: as wide as lanes are, or made of these at last, where masks of so
+ * narrow ones are registers. */
+int dlc_turns_rows(const dlc_target *target, dlc_dtype dtype);
 /* It has the row `scale` of expr.def: vscalefps. */
 int dlc_scales(const dlc_target *target);
 /* Four vectors of 16 bytes become lanes of four by one instruction. */

@@ -132,7 +132,7 @@ static int can_turn(const dlc_target *target, uint32_t width)
 
 int dlc_choose_is_turned(const dlc_chooser *c, const dlc_access_fact *access, uint32_t rows, uint32_t width)
 {
-    return can_turn(c->target, width) && dlc_dtype_bytes(c->kernel->buffers.data[access->source].type.dtype) == 4 &&
+    return can_turn(c->target, width) && dlc_turns_rows(c->target, (dlc_dtype)c->kernel->buffers.data[access->source].type.dtype) &&
            dlc_choose_stride(c, access->offset, rows) == 1;
 }
 

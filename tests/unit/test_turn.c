@@ -119,6 +119,21 @@ START_TEST(rows_that_are_left_over_are_turned)
 }
 END_TEST
 
+/* Floats of 16 bits are turned before they become so narrow, where masks of such are registers. */
+START_TEST(rows_of_halves_are_turned)
+{
+    static const char *const kernels[] = {CROSSING_STORE("f16", "13"), CROSSING_STORE("bf16", "13"), CROSSING_STORE("f16", "n")};
+    char tree[256];
+    snprintf(tree, sizeof tree, CROSSING_TILE, 13);
+    for (int k = 0; k < 3 && levels_here(); k++)
+        expect_right(kernels[k], "x86-64-v4", 0, tree);
+    dlc_arena *arena = dlc_arena_create(0);
+    for (int k = 0; k < 2 && levels_here(); k++)
+        ck_assert_ptr_null(strstr(code_of(kernels[k], "x86-64-v4", tree, arena), "@llvm.masked.scatter"));
+    dlc_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(a_copy_in_blocks_is_stored_by_vectors)
 {
     expect_right("kernel @k(a: f32[20,33], b: f32[50,33]) -> (y: f32[20,50]) {\n  axis i=20, j=50, k=33\n"
@@ -273,6 +288,7 @@ int main(void)
     tcase_add_test(tests, what_is_left_of_squares_is_right);
     tcase_add_test(tests, several_loads_of_a_map_are_turned);
     tcase_add_test(tests, rows_that_are_left_over_are_turned);
+    tcase_add_test(tests, rows_of_halves_are_turned);
     tcase_add_test(tests, a_copy_in_blocks_is_stored_by_vectors);
     tcase_add_test(tests, copies_into_granules_go_by_words);
     tcase_add_test(tests, granules_are_copied_of_scratch);
