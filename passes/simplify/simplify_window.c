@@ -4,8 +4,10 @@
  * Taps of a convolution that meet nothing but padding wherever the window stands, as those of wide dilations on small images do,
  * are cut off its weights: a 3x3 convolution of dilation 24 over 6x6 is one of 1x1. A transposed convolution whose windows do not
  * step apart is a convolution by the taps the other way round; of an image of one point it is a product, by the taps that the result has
- * room for.
+ * room for. A convolution of few channels in f16 is one in f32, whose image becomes that once, with its border, and is read where it lies; its
+ * sums are of f32 either way.
  */
+#include "passes/simplify/const_fold.h"
 #include "passes/simplify/simplify.h"
 
 #include <string.h>
@@ -198,4 +200,33 @@ dlc_value *dlc_rule_product_of_point(dlc_pass_ctx *ctx, dlc_node *node)
     dlc_value *rows = weights ? dlc_build_reshape(graph, node, node->inputs[0], image->dims, 2) : NULL;
     dlc_value *product = rows ? dlc_build2(graph, node, DLC_OP_MATMUL, rows, weights) : NULL;
     return product ? dlc_build_reshape(graph, node, product, result->dims, result->rank) : NULL;
+}
+
+static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype)
+{
+    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, dtype);
+    return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
+}
+
+/* conv(x, w) = f16(conv(f32(x), f32(w))). Weights take twice the bytes, which is little of a window over few channels; processors that multiply f16
+ * themselves are none of those known here, and a GPU's are faster. */
+dlc_value *dlc_rule_few_halves(dlc_pass_ctx *ctx, dlc_node *node)
+{
+    enum { MOST_CHANNELS = 7, MOST_WEIGHTS = 1 << 15 };
+    dlc_graph *graph = ctx->graph;
+    const dlc_value *image = node->inputs[0], *weights = node->inputs[1];
+    int64_t channels, elems, points;
+    if (!ctx->target || ctx->target->kind != DLC_TARGET_CPU || image->type.dtype != DLC_F16 || weights->type.dtype != DLC_F16 ||
+        !dlc_is_constant(weights) || dlc_is_constant(image) || node->outputs[0]->type.dtype != DLC_F16 ||
+        dlc_node_attr(node, DLC_ATTR_DTYPE) || node->ninputs != 2 ||
+        dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1 || !dlc_expr_is_int(graph->pool, weights->type.dims[1], &channels) ||
+        !dlc_expr_is_int(graph->pool, weights->type.dims[0], &points) || !dlc_type_elems(graph->pool, &weights->type, &elems))
+        return NULL;
+    if (channels > MOST_CHANNELS || elems > MOST_WEIGHTS || elems == channels * points)
+        return NULL;
+    dlc_value *inputs[] = {cast_to(graph, node, node->inputs[0], DLC_F32), cast_to(graph, node, node->inputs[1], DLC_F32)};
+    if (!inputs[0] || !inputs[1] || !(inputs[1] = dlc_fold_weights(ctx, inputs[1]->def)))
+        return NULL;
+    dlc_value *sum = dlc_build(graph, node, DLC_OP_CONV, inputs, 2, node->attrs, node->nattrs);
+    return sum ? cast_to(graph, node, sum, DLC_F16) : NULL;
 }
