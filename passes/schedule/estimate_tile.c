@@ -195,6 +195,7 @@ typedef struct {
     double entries;               /* of the innermost loop along K */
     double least;                 /* of a vector: the part that takes a step of the processor */
     double asked; /* lines that a step asks for ahead */
+    double widening; /* cycles of a step's vector of columns, beside its multiplications */
     int begins_anywhere;
 } tile_facts;
 
@@ -213,7 +214,7 @@ static double vectors_paid(const tile_facts *t, double columns)
 static double step_cycles(const tile_facts *t, double rows, double columns)
 {
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
-    double multiplying = rows * vectors_paid(t, columns) * t->fma / FMA_A_CYCLE;
+    double multiplying = rows * vectors_paid(t, columns) * t->fma / FMA_A_CYCLE + vectors * t->widening;
     double loading = (rows + t->asked) / t->machine->element_loads + vectors / LOADS_A_CYCLE;
     double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : 0);
     cycles += t->crowding * t->machine->sum_latency * PUSHED_OUT;
@@ -292,7 +293,25 @@ static int is_stored_far(const dlc_chooser *c, dlc_dtype acc)
     return is_narrow && bytes > c->target->l2_bytes * STAYS;
 }
 
-static tile_facts facts_of(const dlc_chooser *c, dlc_dot row, dlc_dtype acc)
+/* Constants of f16 become floats at each step: two operations, which the units take that multiply; of half the bytes one of them has others. */
+static double widening_of(const dlc_chooser *c, uint32_t s)
+{
+    enum { AVX_512 = 64 };
+    const dlc_pool *pool = c->kernel->pool;
+    dlc_contraction form;
+    if (c->target->vector_bytes < AVX_512 || !dlc_contraction_of(c->kernel, &c->kernel->stages.data[s], c->arena, &form))
+        return 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        dlc_expr factor = i ? form.a : form.b, load = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : 0;
+        const dlc_expr_node *node = load ? dlc_node_of(pool, load) : NULL;
+        if (node && node->op == DLC_EXPR_LOAD && node->dtype == DLC_F16 && !DLC_SOURCE_IS_STAGE(node->imm.id) &&
+            c->kernel->buffers.data[node->imm.id].role == DLC_ROLE_CONST)
+            return 2 / FMA_A_CYCLE;
+    }
+    return 0;
+}
+
+static tile_facts facts_of(const dlc_chooser *c, uint32_t s, dlc_dot row, dlc_dtype acc)
 {
     const dlc_target *target = c->target;
     double step = (double)target->machine->step_bytes;
@@ -303,13 +322,14 @@ static tile_facts facts_of(const dlc_chooser *c, dlc_dot row, dlc_dtype acc)
                         .registers = target->vector_registers ? target->vector_registers : 16,
                         .apart = dlc_dots[row].takes - 1,
                         .granule = dlc_dots[row].granule,
+                        .widening = dlc_dots[row].granule == 1 ? widening_of(c, s) : 0,
                         .fma = product_time(target, row, acc)};
 }
 
 /* Cycles of a product on tiles of `height` rows, near equal, and so many vectors. */
 static double product_cycles(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
 {
-    tile_facts t = facts_of(c, row, acc);
+    tile_facts t = facts_of(c, 0, row, acc);
     double tiles = ceil(size[0] / (double)height), high = ceil(size[0] / tiles), whole = size[0] - tiles * (high - 1);
     double wide = (double)vectors * t.width, rest = fmod(size[1], wide), steps = size[2] / dlc_dots[row].granule, cycles = 0;
     for (int is_rest = 0; is_rest < 2; is_rest++) {
@@ -355,7 +375,7 @@ double dlc_estimate_tiles(const dlc_chooser *c, const dlc_schedule *schedule, ui
     dlc_contraction form;
     pieces rows = pieces_of(c, schedule, dlc_schedule_rows(schedule, leaf), node->rows, CUTS_ROWS);
     pieces columns = pieces_of(c, schedule, dlc_schedule_columns(schedule, leaf), node->columns, CUTS_COLUMNS);
-    tile_facts t = facts_of(c, (dlc_dot)node->row, stage->dtype[0]);
+    tile_facts t = facts_of(c, node->stage, (dlc_dot)node->row, stage->dtype[0]);
     double part, terms = terms_of(c, node, &part), read = node->nskipped ? dlc_choose_read(c, schedule, leaf) : 1;
     double steps = terms * read / dlc_dots[node->row].granule, cycles = 0;
     t.asked = dlc_estimate_asked(c, schedule, leaf);
