@@ -218,7 +218,7 @@ void dlc_choose_parts_of_points(dlc_chooser *chooser);
 int dlc_choose_has_parts_of_points(const dlc_chooser *chooser, uint32_t stage, const dlc_ids *over);
 /* Register tiles of the schedule, which is built, leave out points at which all their rows are padding, where estimates say that it pays. */
 void dlc_choose_skipped(dlc_chooser *chooser);
-/* The share of points of the axes skipped that the dot's tiles do not leave out: by samples where there are many tiles. */
+/* The share of points of the axes skipped that rows of the dot's tiles do not leave out: by samples where there are many tiles. */
 double dlc_choose_read(const dlc_chooser *chooser, const dlc_schedule *schedule, uint32_t leaf);
 /* L1 does not hold the buffer; nobody knows that of one whose size only the run knows. */
 int dlc_choose_exceeds_l1(const dlc_chooser *chooser, uint32_t buffer);

@@ -142,15 +142,17 @@ double dlc_choose_read(const dlc_chooser *c, const dlc_schedule *schedule, uint3
         t.extent[a] = dlc_expr_eval(c->kernel->pool, c->kernel->axes.data[a].extent, c->symbols);
         t.extent[a] = t.extent[a] < 1 ? 1 : t.extent[a];
     }
-    int64_t all = go_to(&t, 0), points = go_to_point(&t, 0), n = QUESTIONS / points, nread = 0;
+    int64_t all = go_to(&t, 0), points = go_to_point(&t, 0), n = QUESTIONS / points, nread = 0, nrows = 0;
     n = n < 1 ? 1 : n > SAMPLES ? SAMPLES : n;
     n = n > all ? all : n;
     for (int64_t s = 0; s < n; s++) {
         go_to(&t, n == all ? s : s * SPREAD % all);
-        for (int64_t p = 0; p < points; p += POINTS)
-            nread += count_read(&t, p, points - p < POINTS ? points - p : POINTS);
+        int64_t left = t.leaf->rows == DLC_NO_AXIS ? 1 : t.extent[t.leaf->rows] - t.at[t.leaf->rows], high = left < t.height ? left : t.height;
+        for (int64_t p = 0; p < points; p += POINTS) /* a low tile at an end is as much less to do */
+            nread += high * count_read(&t, p, points - p < POINTS ? points - p : POINTS);
+        nrows += high;
     }
-    return (double)nread / (double)(n * points);
+    return (double)nread / (double)(nrows * points);
 }
 
 /* A lower tile where that takes less time: tiles that end where an image's row does have more points at which all of their rows are

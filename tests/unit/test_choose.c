@@ -497,7 +497,7 @@ static const char *const padded[] = {
     "in x 1,16,5,5,5; const w 32,16,3,3,3; c = conv x w pads=1,1,1,1,1,1; out c",
 };
 
-/* The same by the definition: the condition with numbers for all axes. */
+/* The same by the definition: the condition with numbers for all axes. A tile counts by its rows. */
 static double read_by_definition(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t n)
 {
     const dlc_schedule_node *leaf = &schedule->nodes.data[n];
@@ -525,10 +525,10 @@ static double read_by_definition(const dlc_chooser *c, const dlc_schedule *sched
                     at[leaf->rows] = dlc_expr_i64(kernel->pool, row);
                 is_read = dlc_expr_eval(kernel->pool, dlc_expr_substitute(kernel->pool, inside, at, kernel->axes.n), c->symbols) != 0;
             }
-            nread += is_read;
+            nread += is_read * (nrows - first < height ? nrows - first : height);
         }
     }
-    return (double)nread / (double)(all * ((nrows + height - 1) / height));
+    return (double)nread / (double)(all * nrows);
 }
 
 START_TEST(padding_is_counted_as_it_lies)
