@@ -15,8 +15,8 @@ enum {
     INNER_BYTES = 40, /* a cycle, from L2, where nothing else was found */
     OUTER_BYTES = 10  /* a cycle, from beyond */
 };
-#define HIDING 4.0       /* of what tile registers wait for; */
-#define AGAIN_HIDING 8.0 /* of panels that come by again while lanes multiply: they are asked for ahead */
+#define HIDING 4.0       /* of what tile registers wait for, and of panels that came to L2 just now; */
+#define AGAIN_HIDING 8.0 /* of panels that come by again from L2 while lanes multiply: they are asked for ahead */
 #define STAYS 0.75       /* of L2: the rest is what else comes by */
 
 typedef struct {
@@ -172,6 +172,30 @@ static double asked_bytes(const reader *r, double iterations)
     return iterations * steps * dlc_estimate_asked(r->c, r->schedule, r->leaf) * DLC_LINE_BYTES;
 }
 
+/* Bytes of weights that the factor is made of. */
+static double weight_bytes(const dlc_chooser *c, dlc_expr factor)
+{
+    const dlc_pool *pool = c->kernel->pool;
+    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
+    double sum = 0;
+    dlc_expr_reach(pool, factor, marks);
+    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
+        dlc_source source = marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD ? dlc_node_of(pool, id)->imm.id : DLC_NO_BUFFER;
+        if (source == DLC_NO_BUFFER || DLC_SOURCE_IS_STAGE(source) || c->kernel->buffers.data[source].role != DLC_ROLE_CONST)
+            continue;
+        sum += dlc_choose_elems(c, source) * dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype);
+    }
+    return sum;
+}
+
+/* Weights that L2 does not hold, and L3 is slow: while one panel of them is multiplied the next comes from there, some of it late, through L2.
+ * (Emerald Rapids, two products of 196 rows by weights of 2.4 MB, 28 or 56 rows at a time: on tiles of 14 rows by 32 columns 3.07 ms, where one of
+ * the two has 8 by 48, which read a panel twice as fast, 1.04 to 1.1 times.) */
+static int is_just_here(const dlc_chooser *c, dlc_expr columns)
+{
+    return dlc_has_slow_l3(c->target) && weight_bytes(c, columns) > c->target->l2_bytes;
+}
+
 double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, double computing, int *is_blind)
 {
     reader r = {c, schedule, leaf};
@@ -199,23 +223,7 @@ double dlc_estimate_again(const dlc_chooser *c, const dlc_schedule *schedule, ui
     }
     if (columns <= 0)
         return rows;
-    return rows + dlc_estimate_hiding(columns + asked, computing, is_of_lanes ? AGAIN_HIDING : HIDING) - computing;
-}
-
-/* Bytes of weights that the factor is made of. */
-static double weight_bytes(const dlc_chooser *c, dlc_expr factor)
-{
-    const dlc_pool *pool = c->kernel->pool;
-    uint8_t *marks = dlc_new_array(c->arena, uint8_t, pool->nodes.n);
-    double sum = 0;
-    dlc_expr_reach(pool, factor, marks);
-    for (dlc_expr id = 1; id < pool->nodes.n; id++) {
-        dlc_source source = marks[id] && dlc_node_of(pool, id)->op == DLC_EXPR_LOAD ? dlc_node_of(pool, id)->imm.id : DLC_NO_BUFFER;
-        if (source == DLC_NO_BUFFER || DLC_SOURCE_IS_STAGE(source) || c->kernel->buffers.data[source].role != DLC_ROLE_CONST)
-            continue;
-        sum += dlc_choose_elems(c, source) * dlc_dtype_bytes((dlc_dtype)dlc_node_of(pool, id)->dtype);
-    }
-    return sum;
+    return rows + dlc_estimate_hiding(columns + asked, computing, is_of_lanes && !is_just_here(c, factors[0]) ? AGAIN_HIDING : HIDING) - computing;
 }
 
 void dlc_estimate_early(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf, dlc_estimate *result)

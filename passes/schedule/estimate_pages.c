@@ -2,7 +2,8 @@
  * In what order bytes come that L2 does not hold. Its prefetcher follows a few pages at a time, along which lines come one after the other. Of what
  * is done by pieces of lines, each for many rows before the next, more pages are in use than that, and each is met again for each piece: its
  * lines are waited for. (Emerald Rapids: two products, 12544 rows of 16 and 64, the second by panels of 32 columns, then rows: 274 us, by rows
- * 228; 3x3 windows in steps of two over 112x112x96 by 16 lanes, then 3, 7, 14 and 28 neighbours: 208, 209, 254 and 274 us.)
+ * 228; 3x3 windows in steps of two over 112x112x96 by 16 lanes, then 3, 7, 14 and 28 neighbours: 208, 209, 254 and 274 us; two products, two threads,
+ * 12544 rows of 32, 16 and 96, the second by panels of 16, 32 and 64 columns: 266, 228 and 209 us.)
  */
 #include "passes/schedule/choose.h"
 
@@ -41,6 +42,12 @@ static double pages_inside(const piece *p, uint32_t n, uint32_t along)
     return pages * (1 + span / PAGE_BYTES);
 }
 
+/* The share of a piece's lines that is waited for: of one that is alone all, of more the first, while those behind it are fetched in its wake. */
+static double waited_of(double bytes)
+{
+    return bytes > DLC_LINE_BYTES ? sqrt(DLC_LINE_BYTES / bytes) : 1;
+}
+
 /* The worst of the loops over the axis along which elements lie together: of pieces of a page each, pages are met once. */
 static double strewn_along(const piece *p, uint32_t axis)
 {
@@ -53,6 +60,7 @@ static double strewn_along(const piece *p, uint32_t axis)
         if (points_inside(p, dlc_schedule_parent(p->schedule, n), axis) <= (double)node->tile || bytes >= PAGE_BYTES)
             continue;
         double pages = pages_inside(p, n, axis), share = pages > FEW_PAGES ? (1 - FEW_PAGES / pages) * (1 - bytes / PAGE_BYTES) : 0;
+        share *= waited_of(bytes);
         worst = share > worst ? share : worst;
     }
     return worst;
