@@ -47,6 +47,10 @@ typedef struct {
     double far_us;        /* of moving_us: in memory, which threads share */
     double dealt_us;      /* of moving_us: for what each thread moves a part of */
     double crossed_us;    /* for what all threads read, were all of it in another thread's cache */
+    double across_us;     /* the same for what each has a part of, but not as it lies in memory */
+    double near_us;       /* what moving_us and far_us are longer by because one L2 does not hold what those of several threads might */
+    double near_far_us;   /* of far_us */
+    double held;          /* of what a kernel moves, so much one L2 holds */
     double strewn_us;     /* of moving_us: in an order that no prefetcher follows */
     double early_us;      /* of far_us: for weights that all come in the time of */
     double early_share;   /* so much of `cycles` */
