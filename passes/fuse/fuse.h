@@ -50,6 +50,7 @@ typedef struct {
     double across_us;     /* the same for what each has a part of, but not as it lies in memory */
     double near_us;       /* what moving_us and far_us are longer by because one L2 does not hold what those of several threads might */
     double near_far_us;   /* of far_us */
+    double evicted_us;    /* for scratch of all units that other bytes push out of L2 */
     double held;          /* of what a kernel moves, so much one L2 holds */
     double strewn_us;     /* of moving_us: in an order that no prefetcher follows */
     double early_us;      /* of far_us: for weights that all come in the time of */
