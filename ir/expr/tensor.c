@@ -5,6 +5,7 @@
 #include "ir/expr/tensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { LISTED_ELEMS = 32 };
@@ -56,6 +57,22 @@ void dlc_tensor_fill(dlc_dtype dtype, void *bytes, int64_t n)
     uint32_t size = dlc_dtype_bytes(dtype);
     for (int64_t i = 1; i < n; i++)
         memcpy((char *)bytes + i * size, bytes, size);
+}
+
+void dlc_tensor_limit(dlc_dtype dtype, void *bytes, size_t size_bytes, int log2)
+{
+    uint32_t size = dlc_dtype_bytes(dtype);
+    double most = 0;
+    for (size_t at = 0; at < size_bytes; at += size)
+        most = fmax(most, fabs(dlc_scalar_read(dtype, (const char *)bytes + at).f));
+    double by = 1;
+    while (most * by > ldexp(1, log2))
+        by /= 2;
+    for (size_t at = 0; by < 1 && at < size_bytes; at += size) {
+        dlc_scalar scalar = dlc_scalar_read(dtype, (const char *)bytes + at);
+        scalar.f *= by;
+        dlc_scalar_write(dtype, (char *)bytes + at, scalar);
+    }
 }
 
 void dlc_tensor_invent(dlc_dtype dtype, uint64_t hash, void *bytes, int64_t n)

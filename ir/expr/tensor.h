@@ -18,5 +18,7 @@ void dlc_tensor_print_whole(const dlc_tensor *tensor, dlc_dtype dtype, dlc_str *
 void dlc_tensor_fill(dlc_dtype dtype, void *bytes, int64_t n);
 /* Numbers made from a hash, the same each time: floats in [-1, 1), integers in [-8, 8) or [0, 16). */
 void dlc_tensor_invent(dlc_dtype dtype, uint64_t hash, void *bytes, int64_t n);
+/* Halves floats until none is farther from 0 than 2^log2; no NaN and no infinity is among them. */
+void dlc_tensor_limit(dlc_dtype dtype, void *bytes, size_t size_bytes, int log2);
 
 #endif

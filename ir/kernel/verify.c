@@ -436,9 +436,13 @@ static dlc_status verify_all(verifier *v)
         DLC_TRY(verify_stage(v, s));
     }
     v->stage = NULL;
-    for (uint32_t b = 0; b < k->buffers.n; b++)
-        if (k->buffers.data[b].role == DLC_ROLE_OUT)
+    for (uint32_t b = 0; b < k->buffers.n; b++) {
+        const dlc_buffer *buffer = &k->buffers.data[b];
+        if (buffer->is_bounded && (buffer->role != DLC_ROLE_CONST || !dlc_is_float(buffer->type.dtype)))
+            return wrong(v, "'%s' is within a bound and no constant of floats", buffer->name);
+        if (buffer->role == DLC_ROLE_OUT)
             DLC_TRY(verify_output(v, b));
+    }
     return verify_uses(v);
 }
 

@@ -589,6 +589,21 @@ static void parse_module(parser *p)
         dlc_lexer_fail(lex, "found '%s' behind the module", lex->token.text);
 }
 
+/* Stand-in data are within [-1, 1): where a kernel states less of a constant they are made as much smaller, by a power of two. */
+static void shrink_stand_ins(dlc_module *module)
+{
+    for (uint32_t s = 0; s < module->steps.n; s++) {
+        const dlc_step *step = &module->steps.data[s];
+        const dlc_kernel *kernel = step->kind == DLC_STEP_LAUNCH ? module->kernels.data[step->kernel].kernel : NULL;
+        for (uint32_t i = 0; kernel && i < step->nvalues && i < kernel->buffers.n; i++) {
+            dlc_module_value *value = &module->values.data[step->values[i]];
+            value = value->origin != DLC_NO_VALUE ? &module->values.data[value->origin] : value;
+            if (kernel->buffers.data[i].is_bounded && value->data.text_hash)
+                dlc_tensor_limit(value->type.dtype, (void *)(uintptr_t)value->data.bytes, value->data.size_bytes, kernel->buffers.data[i].bound_log2);
+        }
+    }
+}
+
 dlc_status dlc_module_parse(const char *text, const char *file, dlc_arena *arena, dlc_diag *diag, dlc_module **result)
 {
     parser p = {.text = {.lex = {.at = text, .file = file, .line_start = text, .line = 1, .is_dotted = 1, .arena = arena,
@@ -602,5 +617,6 @@ dlc_status dlc_module_parse(const char *text, const char *file, dlc_arena *arena
     parse_module(&p);
     DLC_TRY(p.text.lex.status);
     *result = p.module;
+    shrink_stand_ins(p.module);
     return dlc_module_verify(p.module, DLC_INVALID, diag);
 }

@@ -151,10 +151,11 @@ static dlc_status check_elems(const verifier *v, const dlc_step *step, uint32_t 
     return DLC_OK;
 }
 
-/* What a kernel states of a constant's elements; of one that is packed by now it was checked before. */
+/* What a kernel states of a constant's elements, which are its origin's where it is packed. */
 static dlc_status check_bound(const verifier *v, const dlc_step *step, uint32_t i, const dlc_buffer *buffer)
 {
     const dlc_module_value *value = &v->module->values.data[step->values[i]];
+    value = value->origin != DLC_NO_VALUE ? &v->module->values.data[value->origin] : value;
     uint32_t bytes = dlc_dtype_bytes(value->type.dtype);
     double most = buffer->is_bounded ? ldexp(1, buffer->bound_log2) : 0;
     for (size_t at = 0; buffer->is_bounded && value->data.bytes && at < value->data.size_bytes; at += bytes) {

@@ -78,6 +78,21 @@ if ls cache/tuned-* >/dev/null 2>&1; then
     grep -q "measured" err && fail "--tuned none takes schedules"
 fi
 
+# a constant whose kernel says how small it is
+cat >bytes.dlc <<'END'
+graph @bytes(%t: i32[48,64]) -> %y {
+  %h: f32[64] = const hash(00000000000000aa)
+  %tenth: f32[] = const [0.1]
+  %s: f32[64] = mul %h, %tenth
+  %f: f32[48,64] = cast %t {dtype=f32}
+  %m: f32[48,64] = mul %f, %s
+  %r: f32[48,64] = round %m
+  %y: u8[48,64] = cast %r {dtype=u8}
+}
+END
+expect 0 "1 of 1 kernels measured;schedules" "$DLC" compile bytes.dlc --tune --budget 1s --trials bytes.json --tuned bytes.txt -o bytes.so
+grep -q '@within(-2)' bytes.json || fail "bytes.dlc: no constant is stated to be small"
+
 # ended in the middle: nothing is left but what was found
 mkdir ended
 (cd ended && exec timeout -s INT 0.4 "$DLC" compile ../product.dlc --tune --budget 30 --tuned ../ended.txt -o m.so >/dev/null 2>&1)

@@ -134,7 +134,9 @@ static inline const char *scheduled_expect(scheduled *all, uint32_t n, int is_un
             dlc_dtype dtype = kernel->buffers.data[b].type.dtype;
             if (kernel->buffers.data[b].role == DLC_ROLE_CONST)
                 dlc_tensor_invent(dtype, b + 1, buffers[b], (int64_t)(bytes / dlc_dtype_bytes(dtype)));
-            else
+            if (kernel->buffers.data[b].is_bounded)
+                dlc_tensor_limit(dtype, buffers[b], bytes, kernel->buffers.data[b].bound_log2);
+            if (kernel->buffers.data[b].role != DLC_ROLE_CONST)
                 scheduled_fill(dtype, buffers[b], bytes / dlc_dtype_bytes(dtype), b);
         }
         const char *problem = trial_expect(&all[k].trial, arena);
