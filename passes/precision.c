@@ -86,7 +86,8 @@ static int has_wide_groups(const dlc_pass_ctx *ctx, const dlc_node *node)
 {
     const dlc_type *filter = &node->inputs[1]->type;
     int64_t outputs, channels;
-    return node->op == DLC_OP_CONV && dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) && dlc_is_constant(node->inputs[1]) && !dlc_is_constant(node->inputs[0]) &&
+    return node->op == DLC_OP_CONV && dlc_dot_pays(ctx->target, DLC_DOT_VDPBF16PS) && dlc_is_constant(node->inputs[1]) &&
+           !dlc_is_constant(node->inputs[0]) &&
            dlc_expr_is_int(ctx->graph->pool, filter->dims[0], &outputs) && dlc_expr_is_int(ctx->graph->pool, filter->dims[1], &channels) &&
            channels >= LEAST_TERMS && outputs / dlc_node_int(node, DLC_ATTR_GROUP, 1) >= LEAST_TERMS;
 }
@@ -449,6 +450,17 @@ int dlc_is_bf16_asked(const dlc_pass_ctx *ctx)
     return ctx->precision && !strcmp(ctx->precision, "bf16");
 }
 
+/* Numbers of f16 have bits that bf16 has not, and what is asked for is about f32. */
+static int reads_halves(const dlc_node *node)
+{
+    for (uint32_t i = 0; i < node->ninputs; i++) {
+        const dlc_node *def = node->inputs[i] ? node->inputs[i]->def : NULL;
+        if (def && def->op == DLC_OP_CAST && def->inputs[0]->type.dtype == DLC_F16)
+            return 1;
+    }
+    return 0;
+}
+
 dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
 {
     const char *wanted = ctx->precision ? ctx->precision : "f32";
@@ -459,6 +471,8 @@ dlc_status dlc_pass_precision(dlc_pass_ctx *ctx)
     for (dlc_node *node = ctx->graph->first, *next; node; node = next) {
         next = node->next;
         int64_t columns, channels = few_channels(ctx, node, &columns);
+        if (reads_halves(node))
+            continue;
         if (channels)
             DLC_TRY(lay_in_rows(ctx, node, channels, columns));
         else if (is_suitable(ctx, node))

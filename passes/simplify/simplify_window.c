@@ -215,17 +215,20 @@ dlc_value *dlc_rule_few_halves(dlc_pass_ctx *ctx, dlc_node *node)
     enum { MOST_CHANNELS = 7, MOST_WEIGHTS = 1 << 15 };
     dlc_graph *graph = ctx->graph;
     const dlc_value *image = node->inputs[0], *weights = node->inputs[1];
-    int64_t channels, elems, points;
+    int64_t channels, elems, filters;
     if (!ctx->target || ctx->target->kind != DLC_TARGET_CPU || image->type.dtype != DLC_F16 || weights->type.dtype != DLC_F16 ||
         !dlc_is_constant(weights) || dlc_is_constant(image) || node->outputs[0]->type.dtype != DLC_F16 ||
         dlc_node_attr(node, DLC_ATTR_DTYPE) || node->ninputs != 2 ||
         dlc_node_int(node, DLC_ATTR_GROUP, 1) != 1 || !dlc_expr_is_int(graph->pool, weights->type.dims[1], &channels) ||
-        !dlc_expr_is_int(graph->pool, weights->type.dims[0], &points) || !dlc_type_elems(graph->pool, &weights->type, &elems))
+        !dlc_expr_is_int(graph->pool, weights->type.dims[0], &filters) || !dlc_type_elems(graph->pool, &weights->type, &elems))
         return NULL;
-    if (channels > MOST_CHANNELS || elems > MOST_WEIGHTS || elems == channels * points)
+    if (channels > MOST_CHANNELS || elems > MOST_WEIGHTS || elems == channels * filters)
         return NULL;
-    dlc_value *inputs[] = {cast_to(graph, node, node->inputs[0], DLC_F32), cast_to(graph, node, node->inputs[1], DLC_F32)};
-    if (!inputs[0] || !inputs[1] || !(inputs[1] = dlc_fold_weights(ctx, inputs[1]->def)))
+    dlc_value *wide = cast_to(graph, node, node->inputs[1], DLC_F32), *folded = wide ? dlc_fold_weights(ctx, wide->def) : NULL;
+    if (wide)
+        dlc_graph_erase(graph, wide->def);
+    dlc_value *inputs[] = {folded ? cast_to(graph, node, node->inputs[0], DLC_F32) : NULL, folded};
+    if (!inputs[0])
         return NULL;
     dlc_value *sum = dlc_build(graph, node, DLC_OP_CONV, inputs, 2, node->attrs, node->nattrs);
     return sum ? cast_to(graph, node, sum, DLC_F16) : NULL;
