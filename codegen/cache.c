@@ -1,10 +1,10 @@
 /*
  * Objects of kernels, kept from one compilation to the next: a model compiled again after a change has most of its kernels made
- * already, and LLVM is most of what compiling takes. A kernel is found by LLVM's bitcode before any pass, all of it and not a hash
- * alone, beside a line that says what else LLVM's answer depends on; so nothing that a model says makes another's code its own, and
- * the bytes of an executable are what they were without the folder.
+ * already, and the compiler behind this one, LLVM or cc, is most of what compiling takes. A kernel is found by all that compiler reads, LLVM's
+ * bitcode before any pass or C, and not by a hash alone, beside a line that says what else the answer depends on; so nothing that a model says
+ * makes another's code its own, and the bytes of an executable are what they were without the folder.
  *
- *   SLOT       four hexadecimal digits of a hash: head, line, bitcode, object
+ *   SLOT       four hexadecimal digits of a hash: head, line, key, object
  *   SLOT.new   being written; whole, it takes the other's place
  *
  * A slot holds what came last, so the folder is bounded without anybody counting: 65536 files of 256 KB at most, 8 KB as a rule. Files

@@ -249,11 +249,21 @@ static int find_compiler(char *path, size_t size_bytes, struct stat *file)
     const char *at = getenv("PATH");
     for (size_t n; at && *at; at += n + (at[n] == ':')) {
         n = strcspn(at, ":");
-        if (n && snprintf(path, size_bytes, "%.*s/%s", (int)n, at, flags[0]) < (int)size_bytes &&
-            !access(path, X_OK) && !stat(path, file))
+        if (snprintf(path, size_bytes, "%.*s%s/%s", (int)n, at, n ? "" : ".", flags[0]) < (int)size_bytes && !access(path, X_OK) &&
+            !stat(path, file))
             return S_ISREG(file->st_mode);
     }
     return 0;
+}
+
+/* What it says of itself, a line: the file may be one that starts another. */
+static int ask_compiler(char *line, int size_bytes)
+{
+    FILE *answer = popen("cc --version 2>/dev/null", "re");
+    int is_there = answer && fgets(line, size_bytes, answer) && strchr(line, '\n');
+    if (answer && pclose(answer))
+        is_there = 0;
+    return is_there;
 }
 
 /* The processor, as which -march=native compiles: a hash of its name and of what it can do. */
@@ -278,16 +288,16 @@ static uint64_t processor_hash(void)
 /* Nothing is kept where it cannot be told what the compiler's answer depends on. */
 static dlc_status open_cache(job *work)
 {
-    char path[4096];
+    char path[4096], version[160];
     struct stat file;
     DLC_TRY(dlc_code_cache_open(&work->cache, work->diag));
     if (work->cache.folder < 0)
         return DLC_OK;
     uint64_t processor = processor_hash();
-    if (processor && find_compiler(path, sizeof path, &file)) {
-        snprintf(work->cache.about, sizeof work->cache.about, "cc, %jd bytes of %jd.%09ld, file %ju of %ju, for %016" PRIx64 "\n",
+    if (processor && find_compiler(path, sizeof path, &file) && ask_compiler(version, sizeof version)) {
+        snprintf(work->cache.about, sizeof work->cache.about, "cc, %jd bytes of %jd.%09ld, file %ju of %ju, for %016" PRIx64 ", %s",
                  (intmax_t)file.st_size, (intmax_t)file.st_mtim.tv_sec, file.st_mtim.tv_nsec, (uintmax_t)file.st_ino,
-                 (uintmax_t)file.st_dev, processor);
+                 (uintmax_t)file.st_dev, processor, version);
         return DLC_OK;
     }
     dlc_code_cache_close(&work->cache);
@@ -316,10 +326,14 @@ static void keep(const job *work, uint32_t group)
 {
     dlc_map map;
     char *key = work->keys[group];
-    if (key && dlc_map_open(path_of(work, group, ".o"), &map, work->diag) == DLC_OK) {
+    dlc_arena *arena = dlc_arena_create(0);
+    dlc_diag none; /* an object that cannot be read is not kept */
+    dlc_diag_init(&none, arena);
+    if (key && dlc_map_open(path_of(work, group, ".o"), &map, &none) == DLC_OK) {
         dlc_code_cache_add(&work->cache, key, strlen(key), map.bytes, map.size_bytes);
         dlc_map_close(&map);
     }
+    dlc_arena_destroy(arena);
     free(key);
     work->keys[group] = NULL;
 }

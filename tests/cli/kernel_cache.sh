@@ -85,7 +85,8 @@ if [ "$(uname -m)" = x86_64 ] && cc=$(command -v cc); then
     emulated emulated_damaged
     cmp good "$slot" || fail "a damaged object of an emulated kernel is not made again"
     mkdir another
-    printf '#!/bin/sh\necho asked >>%s\nexec %s "$@"\n' "$work/asked" "$cc" >another/cc
+    printf '#!/bin/sh\n[ "$1" != --version ] || exec cat %s\necho asked >>%s\nexec %s "$@"\n' "$work/version" "$work/asked" "$cc" >another/cc
+    "$cc" --version >version
     chmod +x another/cc
     PATH=$work/another:$ours
     emulated emulated_by_another
@@ -93,6 +94,9 @@ if [ "$(uname -m)" = x86_64 ] && cc=$(command -v cc); then
     cp asked before
     emulated emulated_by_another
     cmp asked before || fail "the other C compiler is asked again"
+    echo "cc 99" >version
+    emulated emulated_by_another
+    cmp -s asked before && fail "what one C compiler made is taken for that of another, which the same file starts"
     PATH=$ours
     mkdir nothing
     expect 6 "which cannot be started" env PATH="$work/nothing" "$DLC" compile "$digits" --target sm_75 --emulate-gpu -o refused.so
