@@ -1,6 +1,6 @@
 /*
- * Between which numbers the lanes of a vector of f32 lie, as the instructions that made it tell. (Moore, Kearfott and Cloud, Introduction to
- * Interval Analysis, 2009, section 2.3.) Ends are not rounded outwards: those who ask leave room, and nothing is known of what is computed of
+ * Between which numbers the lanes of a vector of f32 lie, as the instructions that made it tell, and what the kernel states of constants.
+ * (Moore, Kearfott and Cloud, Introduction to Interval Analysis, 2009, section 2.3.) Ends are not rounded outwards: those who ask leave room, and nothing is known of what is computed of
  * large numbers, which may overflow, and round by more than that room.
  */
 #include "codegen/cpu/llvm.h"

@@ -529,7 +529,8 @@ static void store_first_lanes(dlc_cpu *cpu, const dlc_access *access, LLVMValueR
     for (uint32_t first = 0; first < n; first += count) {
         while (count > n - first)
             count /= 2;
-        LLVMValueRef part = count > 1 ? dlc_cpu_lanes(cpu, value, first, count) : LLVMBuildExtractElement(cpu->builder, value, dlc_cpu_i32(cpu, first), "");
+        LLVMValueRef part = count > 1 ? dlc_cpu_lanes(cpu, value, first, count)
+                                      : LLVMBuildExtractElement(cpu->builder, value, dlc_cpu_i32(cpu, first), "");
         LLVMValueRef at = LLVMBuildStore(cpu->builder, part, offset_by(cpu, type, pointer, dlc_cpu_i64(cpu, first)));
         LLVMSetAlignment(at, dlc_dtype_bytes(access->dtype));
     }

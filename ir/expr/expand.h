@@ -2,7 +2,7 @@
  * Between the files that expand elementary functions (expand.c, expand_exp.c, expand_log.c,
  * expand_trig.c, expand_pow.c); nobody else includes it. An expander takes its operand as an
  * expression of type F32 or F64 and returns arithmetic of expr.def: no branch, no table in memory,
- * no fma that accuracy depends on (a target without it multiplies, then adds).
+ * no fma that accuracy depends on (a target without it multiplies, then adds), but in expand_quotient.c, where the target has it.
  */
 #ifndef DLC_IR_EXPR_EXPAND_H
 #define DLC_IR_EXPR_EXPAND_H

@@ -209,7 +209,8 @@ int dlc_host_is(const char *vendor, unsigned family, const unsigned *models)
 /* What is known of the host's kind beyond its row. */
 static void take_host(const char *base, dlc_machine *machine)
 {
-#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, again, panel, step, ops, side_by_side, ...)\
+#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, again, panel, step, ops,       \
+                 side_by_side, ...)                                                            \
     if (dlc_host_is(vendor, family, models) && !strcmp(base, row)) {                               \
         const double peaks[DLC_NFACTS] = {__VA_ARGS__};                                            \
         memcpy(machine->ops_per_us, peaks, sizeof peaks);                                          \

@@ -317,17 +317,16 @@ static int is_stored_far(const dlc_chooser *c, dlc_dtype acc)
 /* Constants of f16 become floats at each step: two operations, which the units take that multiply; of half the bytes one of them has others. */
 static double widening_of(const dlc_chooser *c, uint32_t s)
 {
-    enum { AVX_512 = 64 };
     const dlc_pool *pool = c->kernel->pool;
     dlc_contraction form;
-    if (c->target->vector_bytes < AVX_512 || !dlc_contraction_of(c->kernel, &c->kernel->stages.data[s], c->arena, &form))
+    if (!dlc_scales(c->target) || !dlc_contraction_of(c->kernel, &c->kernel->stages.data[s], c->arena, &form))
         return 0;
     for (uint32_t i = 0; i < 2; i++) {
         dlc_expr factor = i ? form.a : form.b, load = dlc_node_of(pool, factor)->op == DLC_EXPR_CAST ? dlc_arg(pool, factor, 0) : 0;
         const dlc_expr_node *node = load ? dlc_node_of(pool, load) : NULL;
         if (node && node->op == DLC_EXPR_LOAD && node->dtype == DLC_F16 && !DLC_SOURCE_IS_STAGE(node->imm.id) &&
             c->kernel->buffers.data[node->imm.id].role == DLC_ROLE_CONST)
-            return 2 / FMA_A_CYCLE;
+            return 2.0 / FMA_A_CYCLE;
     }
     return 0;
 }

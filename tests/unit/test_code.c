@@ -518,7 +518,7 @@ static void want_all(int c, wanted (*all)[2])
 START_TEST(code_is_right_and_keeps_to_its_buffers)
 {
     int c = _i;
-    static wanted all[MOST_SIZES][2];
+    wanted all[MOST_SIZES][2] = {0};
     want_all(c, all);
     for (int t = 0; t < NTARGETS; t++) {
         dlc_model *model = open_model(cases[c].text, targets[t]);
