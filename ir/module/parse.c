@@ -596,9 +596,11 @@ static void shrink_stand_ins(dlc_module *module)
         const dlc_step *step = &module->steps.data[s];
         const dlc_kernel *kernel = step->kind == DLC_STEP_LAUNCH ? module->kernels.data[step->kernel].kernel : NULL;
         for (uint32_t i = 0; kernel && i < step->nvalues && i < kernel->buffers.n; i++) {
+            if (step->values[i] == DLC_NO_VALUE || !kernel->buffers.data[i].is_bounded)
+                continue;
             dlc_module_value *value = &module->values.data[step->values[i]];
             value = value->origin != DLC_NO_VALUE ? &module->values.data[value->origin] : value;
-            if (kernel->buffers.data[i].is_bounded && value->data.text_hash)
+            if (value->data.text_hash)
                 dlc_tensor_limit(value->type.dtype, (void *)(uintptr_t)value->data.bytes, value->data.size_bytes, kernel->buffers.data[i].bound_log2);
         }
     }
