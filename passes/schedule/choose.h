@@ -277,12 +277,13 @@ void dlc_estimate_early(const dlc_chooser *chooser, const dlc_schedule *schedule
 double dlc_estimate_share(const dlc_estimate *estimate, const dlc_schedule *schedule, int64_t nthreads);
 enum { DLC_MOST_VECTORS = 4 }; /* of a row of a register tile */
 /* Vectors of a register tile's rows for a product of size[0] rows, size[1] columns and size[2] points of one reduced axis: the rule's, or
- * others on which it takes so much less that estimates can tell. heights: rows of a tile of so many vectors; 0: none fits. */
-int64_t dlc_choose_vectors(const dlc_chooser *chooser, dlc_dot row, dlc_dtype acc, const double size[3],
+ * others on which it takes so much less that estimates can tell. stage: that sums it; heights: rows of a tile of so many vectors, 0: none fits. */
+int64_t dlc_choose_vectors(const dlc_chooser *chooser, uint32_t stage, dlc_dot row, dlc_dtype acc, const double size[3],
                            const int64_t heights[DLC_MOST_VECTORS + 1], int64_t rule);
 /* The height of tiles of so many vectors, or a half, a third or a quarter of it on which the product takes less: of a long tile's sums the last
  * wait to be stored, and nothing behind them begins meanwhile. For machines to which estimates were fitted. */
-int64_t dlc_choose_height(const dlc_chooser *chooser, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors);
+int64_t dlc_choose_height(const dlc_chooser *chooser, uint32_t stage, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height,
+                          int64_t vectors);
 /* Cycles of a point of an access by lanes along an axis along which its index goes by straight pieces; negative: it goes in another way. */
 double dlc_choose_pieces(const dlc_chooser *chooser, const dlc_access_fact *access, uint32_t lane, uint32_t width);
 /* Cycles of a stage by lanes along an axis (DLC_NO_AXIS: one point at a time), without waiting for memory. */

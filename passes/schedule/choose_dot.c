@@ -441,7 +441,7 @@ static int64_t height_of(const dot *d, int64_t nv, int is_of_line)
     int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
     const double size[] = {d->rows, d->columns, d->depth};
     int is_sure = !is_of_line && rows > FEW_ROWS && dlc_choose_are_known(d->c, &d->form.n);
-    return is_sure ? dlc_choose_height(d->c, d->row, d->stage->dtype[0], size, height, nv) : height;
+    return is_sure ? dlc_choose_height(d->c, d->s, d->row, d->stage->dtype[0], size, height, nv) : height;
 }
 
 /* The other axes are loops around. */
@@ -509,7 +509,7 @@ static int64_t better_vectors(const dot *d, int64_t rule)
         return rule;
     for (int64_t v = 1; v <= DLC_MOST_VECTORS; v++)
         heights[v] = rows_that_fit(d, v) > 0 ? height_of(d, v, 0) : 0;
-    return dlc_choose_vectors(d->c, d->row, d->stage->dtype[0], size, heights, rule);
+    return dlc_choose_vectors(d->c, d->s, d->row, d->stage->dtype[0], size, heights, rule);
 }
 
 /* What a tile reads of the factor in place, `span` elements from a multiple of `tile` on at each point of K, is more lines of L1 than these

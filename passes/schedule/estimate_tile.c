@@ -342,15 +342,15 @@ static tile_facts facts_of(const dlc_chooser *c, uint32_t s, dlc_dot row, dlc_dt
                         .registers = target->vector_registers ? target->vector_registers : 16,
                         .apart = dlc_dots[row].takes - 1,
                         .granule = dlc_dots[row].granule,
-                         .widening = dlc_dots[row].granule == 1 ? widening_of(c, s) : 0,
-                         .elements = target->machine->element_loads,
+                        .widening = dlc_dots[row].granule == 1 ? widening_of(c, s) : 0,
+                        .elements = target->machine->element_loads,
                         .fma = product_time(target, row, acc)};
 }
 
 /* Cycles of a product on tiles of `height` rows, near equal, and so many vectors. */
-static double product_cycles(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+static double product_cycles(const dlc_chooser *c, uint32_t s, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
 {
-    tile_facts t = facts_of(c, 0, row, acc);
+    tile_facts t = facts_of(c, s, row, acc);
     double tiles = ceil(size[0] / (double)height), high = ceil(size[0] / tiles), whole = size[0] - tiles * (high - 1);
     double wide = (double)vectors * t.width, rest = fmod(size[1], wide), steps = size[2] / dlc_dots[row].granule, cycles = 0;
     for (int is_rest = 0; is_rest < 2; is_rest++) {
@@ -361,28 +361,28 @@ static double product_cycles(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, c
     return cycles;
 }
 
-int64_t dlc_choose_vectors(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3],
+int64_t dlc_choose_vectors(const dlc_chooser *c, uint32_t s, dlc_dot row, dlc_dtype acc, const double size[3],
                            const int64_t heights[DLC_MOST_VECTORS + 1], int64_t rule)
 {
     int64_t columns = (int64_t)ceil(size[1] / ((double)c->target->vector_bytes / dlc_dtype_bytes(acc))), best = rule;
     if (rule > DLC_MOST_VECTORS || heights[rule] < 1)
         return rule;
-    double least = product_cycles(c, row, acc, size, heights[rule], rule) * (c->target->machine->fitted ? FITTED_APART : TOLD_APART);
+    double least = product_cycles(c, s, row, acc, size, heights[rule], rule) * (c->target->machine->fitted ? FITTED_APART : TOLD_APART);
     for (int64_t v = 1; v <= DLC_MOST_VECTORS && v <= columns; v++) {
-        double cycles = heights[v] > 0 ? product_cycles(c, row, acc, size, heights[v], v) : least;
+        double cycles = heights[v] > 0 ? product_cycles(c, s, row, acc, size, heights[v], v) : least;
         if (cycles < least)
             least = cycles, best = v;
     }
     return best;
 }
 
-int64_t dlc_choose_height(const dlc_chooser *c, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
+int64_t dlc_choose_height(const dlc_chooser *c, uint32_t s, dlc_dot row, dlc_dtype acc, const double size[3], int64_t height, int64_t vectors)
 {
     enum { LEAST_HEIGHT = 3, MOST_PARTS = 4 };
-    double least = c->target->machine->fitted ? product_cycles(c, row, acc, size, height, vectors) * FITTED_APART : 0;
+    double least = c->target->machine->fitted ? product_cycles(c, s, row, acc, size, height, vectors) * FITTED_APART : 0;
     int64_t best = height;
     for (int64_t parts = 2; parts <= MOST_PARTS && (height + parts - 1) / parts >= LEAST_HEIGHT; parts++) {
-        double cycles = product_cycles(c, row, acc, size, (height + parts - 1) / parts, vectors);
+        double cycles = product_cycles(c, s, row, acc, size, (height + parts - 1) / parts, vectors);
         if (cycles < least)
             least = cycles * FITTED_APART, best = (height + parts - 1) / parts;
     }

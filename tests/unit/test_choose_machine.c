@@ -51,9 +51,9 @@ START_TEST(vectors_follow_the_machine)
     other.machine = &machine;
     dlc_arena *arena = dlc_arena_create(0);
     dlc_chooser usual = chooser_of(target, 3136, "f32", arena), fitted = chooser_of(&other, 3136, "f32", arena);
-    ck_assert_int_eq(dlc_choose_vectors(&usual, DLC_DOT_FMA, DLC_F32, size, heights, 2), 2);
-    ck_assert_int_eq(dlc_choose_vectors(&fitted, DLC_DOT_FMA, DLC_F32, size, heights, 2), 1);
-    ck_assert_int_eq(dlc_choose_vectors(&fitted, DLC_DOT_FMA, DLC_F32, deep, heights, 2), 2);
+    ck_assert_int_eq(dlc_choose_vectors(&usual, 0, DLC_DOT_FMA, DLC_F32, size, heights, 2), 2);
+    ck_assert_int_eq(dlc_choose_vectors(&fitted, 0, DLC_DOT_FMA, DLC_F32, size, heights, 2), 1);
+    ck_assert_int_eq(dlc_choose_vectors(&fitted, 0, DLC_DOT_FMA, DLC_F32, deep, heights, 2), 2);
     dlc_arena_destroy(arena);
 }
 END_TEST
@@ -71,10 +71,10 @@ START_TEST(heights_follow_the_machine)
     other.machine = &machine;
     dlc_arena *arena = dlc_arena_create(0);
     dlc_chooser c = chooser_of(&other, 3136, "i32", arena);
-    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 14);
+    ck_assert_int_eq(dlc_choose_height(&c, 0, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 14);
     machine.fitted = 1;
-    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 7);
-    ck_assert_int_eq(dlc_choose_height(&c, DLC_DOT_VPDPBUSD, DLC_I32, deep, 14, 2), 14);
+    ck_assert_int_eq(dlc_choose_height(&c, 0, DLC_DOT_VPDPBUSD, DLC_I32, size, 14, 2), 7);
+    ck_assert_int_eq(dlc_choose_height(&c, 0, DLC_DOT_VPDPBUSD, DLC_I32, deep, 14, 2), 14);
     dlc_arena_destroy(arena);
 }
 END_TEST
@@ -93,9 +93,9 @@ START_TEST(heights_follow_the_results)
     dlc_arena *arena = dlc_arena_create(0);
     dlc_chooser many = chooser_of(&other, 31360, "bf16", arena), few = chooser_of(&other, 31, "bf16", arena);
     dlc_chooser wide = chooser_of(&other, 31360, "f32", arena);
-    ck_assert_int_eq(dlc_choose_height(&many, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 6);
-    ck_assert_int_eq(dlc_choose_height(&few, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
-    ck_assert_int_eq(dlc_choose_height(&wide, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
+    ck_assert_int_eq(dlc_choose_height(&many, 0, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 6);
+    ck_assert_int_eq(dlc_choose_height(&few, 0, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
+    ck_assert_int_eq(dlc_choose_height(&wide, 0, DLC_DOT_VDPBF16PS, DLC_F32, size, 12, 1), 12);
     dlc_arena_destroy(arena);
 }
 END_TEST
