@@ -310,9 +310,8 @@ static int is_cut(const dlc_node *node)
 /* Makes the value's readers read what is left of it as bf16; those that cut it read that. */
 static dlc_status store_narrow(dlc_pass_ctx *ctx, dlc_value *value)
 {
-    dlc_attr wide = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
     dlc_value *narrow = cut(ctx, value->def->next, value);
-    dlc_value *again = narrow ? dlc_build(ctx->graph, narrow->def->next, DLC_OP_CAST, &narrow, 1, &wide, 1) : NULL;
+    dlc_value *again = narrow ? dlc_build_cast(ctx->graph, narrow->def->next, narrow, DLC_F32) : NULL;
     if (!again)
         return ctx->graph->diag->status;
     for (dlc_use *use = value->uses, *next; use; use = next) {

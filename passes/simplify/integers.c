@@ -160,12 +160,6 @@ static dlc_value *narrowed(dlc_graph *graph, const dlc_value *wide)
     return dlc_graph_constant(graph, wide->name, &type, bytes, (size_t)n);
 }
 
-static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype)
-{
-    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, dtype);
-    return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
-}
-
 /* Constant codes of bytes without a zero point, or with a constant one that does not vary along the sum. */
 static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
 {
@@ -174,7 +168,7 @@ static int read_weights(dlc_pass_ctx *ctx, dlc_node *at, quantised *w)
     if (!w->codes || (w->zero && !zero))
         return 0;
     if (zero && !dlc_is_filled_with(zero, 0)) {
-        dlc_value *wide = cast_to(ctx->graph, at, w->codes, DLC_I32);
+        dlc_value *wide = dlc_build_cast(ctx->graph, at, w->codes, DLC_I32);
         dlc_value *moved = wide ? dlc_build2(ctx->graph, at, DLC_OP_SUB, wide, zero) : NULL;
         moved = moved ? as_constant(ctx, at, moved) : NULL;
         dlc_value *bytes = moved ? narrowed(ctx->graph, moved) : NULL;
@@ -300,7 +294,7 @@ static dlc_value *padded(const product *p, dlc_value *codes, dlc_value *zero, co
         all[d] = pads && d > 1 ? pads[d - 2] : dlc_expr_i64(graph->pool, 0);
         all[rank + d] = pads && d > 1 ? pads[rank - 2 + d - 2] : dlc_expr_i64(graph->pool, d == 1 ? channels : 0);
     }
-    inputs[1] = inputs[1] ? cast_to(graph, p->node, inputs[1], (dlc_dtype)codes->type.dtype) : NULL;
+    inputs[1] = inputs[1] ? dlc_build_cast(graph, p->node, inputs[1], (dlc_dtype)codes->type.dtype) : NULL;
     dlc_attr attrs[] = {dlc_attr_dims(DLC_ATTR_PADS, all, 2 * rank), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     return dlc_build(graph, p->node, DLC_OP_PAD, inputs, inputs[1] ? 2 : 1, attrs, 2);
 }
@@ -398,7 +392,7 @@ static dlc_value *sums_of_rows(const product *p, dlc_value *zero)
 {
     int64_t last = (int64_t)p->x.codes->type.rank - 1;
     dlc_attr attrs[] = {dlc_attr_ints(p->graph, DLC_ATTR_AXES, &last, 1), dlc_attr_int(DLC_ATTR_KEEPDIMS, 1)};
-    dlc_value *wide = cast_to(p->graph, p->node, p->x.codes, DLC_I32);
+    dlc_value *wide = dlc_build_cast(p->graph, p->node, p->x.codes, DLC_I32);
     dlc_value *sums = wide ? dlc_build(p->graph, p->node, DLC_OP_REDUCE_SUM, &wide, 1, attrs, 2) : NULL;
     return zero ? less_product(p, sums, zero, dlc_graph_scalar(p->graph, DLC_I32, (double)count_terms(p))) : sums;
 }
@@ -515,7 +509,7 @@ static dlc_value *integer_product(dlc_pass_ctx *ctx, dlc_node *node, uint32_t ke
     dlc_value *sum = integer_sum(&p), *scale = sum ? result_scale(&p) : NULL;
     if (node->outputs[0]->type.dtype == DLC_I32 || !sum)
         return sum;
-    sum = cast_to(ctx->graph, node, sum, DLC_F32);
+    sum = dlc_build_cast(ctx->graph, node, sum, DLC_F32);
     return sum && scale ? dlc_build2(ctx->graph, node, DLC_OP_MUL, sum, scale) : sum;
 }
 
@@ -542,10 +536,10 @@ static int is_plain_scale(const dlc_value *scale)
 
 static dlc_value *dequantised(dlc_graph *graph, dlc_node *at, dlc_value *codes, const quantised *q)
 {
-    dlc_value *number = q->zero ? cast_to(graph, at, codes, DLC_I32) : codes;
+    dlc_value *number = q->zero ? dlc_build_cast(graph, at, codes, DLC_I32) : codes;
     if (number && q->zero)
         number = dlc_build2(graph, at, DLC_OP_SUB, number, q->zero);
-    number = number ? cast_to(graph, at, number, DLC_F32) : NULL;
+    number = number ? dlc_build_cast(graph, at, number, DLC_F32) : NULL;
     return number && q->scale ? dlc_build2(graph, at, DLC_OP_MUL, number, q->scale) : number;
 }
 

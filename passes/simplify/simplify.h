@@ -46,6 +46,7 @@ dlc_value *dlc_build_map_like(dlc_pass_ctx *ctx, dlc_node *node, dlc_value *cons
 int dlc_is_same_formula(dlc_pass_ctx *ctx, dlc_node *a, dlc_node *b);
 dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, const dlc_expr *dims,
                              uint32_t rank);
+dlc_value *dlc_build_cast(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype);
 dlc_value *dlc_build_transpose(dlc_graph *graph, dlc_node *at, dlc_value *value,
                                const int64_t *perm);
 /* The permutation of a transpose: perm[i] is the input dimension that becomes dimension i. */

@@ -97,6 +97,12 @@ dlc_value *dlc_build_reshape(dlc_graph *graph, dlc_node *at, dlc_value *value, c
     return dlc_build(graph, at, DLC_OP_RESHAPE, &value, 1, &attr, 1);
 }
 
+dlc_value *dlc_build_cast(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype)
+{
+    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, dtype);
+    return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
+}
+
 dlc_value *dlc_build_transpose(dlc_graph *graph, dlc_node *at, dlc_value *value,
                                const int64_t *perm)
 {

@@ -286,14 +286,13 @@ static int take_shift(dlc_pass_ctx *ctx, dlc_node *at, dlc_value **integers, dlc
     if (!dlc_is_op(number, DLC_OP_SUB) || number->type.dtype != DLC_I32 || dlc_value_nuses(number) != 1 || dlc_value_nuses(*integers) != 1)
         return 0;
     dlc_value *n = number->def->inputs[0], *c = number->def->inputs[1];
-    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, DLC_F32);
     if (!dlc_is_constant(c) || !are_floats(graph, c) || !dlc_same_type(&n->type, &number->type) || are_rounded_for(n))
         return 0;
-    dlc_value *own = dlc_build_folded(ctx, dlc_build(graph, at, DLC_OP_CAST, &c, 1, &attr, 1));
+    dlc_value *own = dlc_build_folded(ctx, dlc_build_cast(graph, at, c, DLC_F32));
     own = own ? dlc_build_folded(ctx, dlc_build(graph, at, DLC_OP_NEG, &own, 1, NULL, 0)) : NULL;
     own = own ? combined(ctx, at, DLC_OP_MUL, own, scale) : NULL;
     own = own && *shift ? combined(ctx, at, DLC_OP_ADD, own, *shift) : own;
-    dlc_value *bare = own ? dlc_build(graph, at, DLC_OP_CAST, &n, 1, &attr, 1) : NULL;
+    dlc_value *bare = own ? dlc_build_cast(graph, at, n, DLC_F32) : NULL;
     if (!bare)
         return 0;
     *integers = bare;

@@ -202,12 +202,6 @@ dlc_value *dlc_rule_product_of_point(dlc_pass_ctx *ctx, dlc_node *node)
     return product ? dlc_build_reshape(graph, node, product, result->dims, result->rank) : NULL;
 }
 
-static dlc_value *cast_to(dlc_graph *graph, dlc_node *at, dlc_value *value, dlc_dtype dtype)
-{
-    dlc_attr attr = dlc_attr_int(DLC_ATTR_DTYPE, dtype);
-    return dlc_build(graph, at, DLC_OP_CAST, &value, 1, &attr, 1);
-}
-
 /* conv(x, w) = f16(conv(f32(x), f32(w))). Weights take twice the bytes, which is little of a window over few channels; processors that multiply f16
  * themselves are none of those known here, and a GPU's are faster. */
 dlc_value *dlc_rule_few_halves(dlc_pass_ctx *ctx, dlc_node *node)
@@ -224,12 +218,12 @@ dlc_value *dlc_rule_few_halves(dlc_pass_ctx *ctx, dlc_node *node)
         return NULL;
     if (channels > MOST_CHANNELS || elems > MOST_WEIGHTS || elems == channels * filters)
         return NULL;
-    dlc_value *wide = cast_to(graph, node, node->inputs[1], DLC_F32), *folded = wide ? dlc_fold_weights(ctx, wide->def) : NULL;
+    dlc_value *wide = dlc_build_cast(graph, node, node->inputs[1], DLC_F32), *folded = wide ? dlc_fold_weights(ctx, wide->def) : NULL;
     if (wide)
         dlc_graph_erase(graph, wide->def);
-    dlc_value *inputs[] = {folded ? cast_to(graph, node, node->inputs[0], DLC_F32) : NULL, folded};
+    dlc_value *inputs[] = {folded ? dlc_build_cast(graph, node, node->inputs[0], DLC_F32) : NULL, folded};
     if (!inputs[0])
         return NULL;
     dlc_value *sum = dlc_build(graph, node, DLC_OP_CONV, inputs, 2, node->attrs, node->nattrs);
-    return sum ? cast_to(graph, node, sum, DLC_F16) : NULL;
+    return sum ? dlc_build_cast(graph, node, sum, DLC_F16) : NULL;
 }
