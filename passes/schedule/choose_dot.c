@@ -428,14 +428,19 @@ static int has_conflicting_rows(const dot *d)
 
 enum { MOST_ROWS = 14, MOST_UNKNOWN = 12, MOST_PAIRED = 12 }; /* by 14 of pairs LLVM 19 moves every sum at each step: a third of the speed */
 
+static int64_t most_rows(const dot *d, int64_t nv)
+{
+    int64_t most = rows_that_fit(d, nv), ways = dlc_target_l1_ways(d->c->target);
+    int64_t usual = dlc_dots[d->row].order == DLC_ORDER_PAIRS ? MOST_PAIRED : MOST_ROWS;
+    if (most > ways && has_conflicting_rows(d))
+        most = ways;
+    return most > usual ? usual : most;
+}
+
 /* Rows are cut into near-equal heights: as few tiles as fit, as low as that allows, or more of them where estimates tell. */
 static int64_t height_of(const dot *d, int64_t nv, int is_of_line)
 {
-    int64_t most = rows_that_fit(d, nv), rows = (int64_t)d->rows;
-    int64_t ways = dlc_target_l1_ways(d->c->target), usual = dlc_dots[d->row].order == DLC_ORDER_PAIRS ? MOST_PAIRED : MOST_ROWS;
-    if (most > ways && has_conflicting_rows(d))
-        most = ways;
-    most = most > usual ? usual : most;
+    int64_t most = most_rows(d, nv), rows = (int64_t)d->rows;
     if (!dlc_dot_expects_rows(d))
         return most > MOST_UNKNOWN ? MOST_UNKNOWN : most;
     int64_t tiles = (rows + most - 1) / most, height = (rows + tiles - 1) / tiles;
@@ -846,7 +851,7 @@ int dlc_choose_dot(dlc_chooser *c)
         d.copy_a = !dlc_dot_is_direct(&d, d.form.a, &d.form.m) || !has_granules(&d);
     if (!is_tile)
         d.m = d.form.m.n ? height_of(&d, nv, 0) : 1;
-    if (!is_tile)
+    if (!is_tile && (!d.copy_a || d.granule == 1 || !dlc_dot_shares_lines(&d, most_rows(&d, nv))))
         take_lines(&d, nv);
     d.copy_a |= wants_rows(&d);
     if (!is_tile)

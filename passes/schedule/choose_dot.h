@@ -22,7 +22,8 @@ typedef struct {
     uint32_t part;        /* the axis that counts parts of factors, of which the form has the first; DLC_NO_AXIS: the row takes them whole */
     uint8_t rows_part, columns_part; /* the index that does */
     int64_t m, n;         /* the tile */
-    uint8_t has_lines;    /* rows in tile registers are of one line of an image each, and a copy of A has the points of its windows once */
+    uint8_t has_lines;    /* rows of a register, or in lanes of a tile, are of one line of an image, and a copy of A has the points of its
+                           * windows once */
     int64_t row_block;    /* rows of a unit, tile by tile behind each panel of columns; 0: a unit has one tile of them */
     int64_t panel;        /* columns that B is packed or copied by */
     uint32_t width;
@@ -80,11 +81,13 @@ uint32_t dlc_dot_add_copy_b(const dlc_dot_choice *d);
 void dlc_dot_build_copy_a(const dlc_dot_choice *d, uint32_t copy);
 void dlc_dot_build_copy_b(const dlc_dot_choice *d, uint32_t copy);
 
-/* --- rows of an image in tile registers (choose_dot_windows.c) --- */
+/* --- rows of an image (choose_dot_windows.c) --- */
 
 /* Registers have rows of one line of an image each, which A's indices, as sums of rows' axes and reduced ones, leave at equal distances. m is
  * their tile then, and has_lines says so. */
 int dlc_dot_takes_lines(dlc_dot_choice *d);
+/* The same in lanes, of rows that are copied: m is a line, or an equal part of it, at most as many rows as are given. */
+int dlc_dot_shares_lines(dlc_dot_choice *d, int64_t most);
 /* Axes that A's indices add up, where rows are of lines, by what counts the sums. */
 void dlc_dot_in_windows(const dlc_dot_choice *d, dlc_ids *axes);
 /* The image by lines; by points where rows are of one axis. */

@@ -4,7 +4,8 @@
  */
 #include "passes/schedule/choose.h"
 
-#define WORTH_TESTS 0.95 /* of the time that all points take: each is asked for */
+#define WORTH_SKIPPING 0.98 /* of the time that all points take, less what tests take: */
+#define TEST_CYCLES 10      /* of a tile's point: most are foreseen */
 #define WORTH_LOWER 0.97 /* of the time that higher tiles take: others that take no less are no better */
 
 /* Which of 64 points are inside, wherever the condition takes the same of a tile's row: most rows of an image are like others. */
@@ -174,6 +175,19 @@ static double fit_height(const dlc_chooser *c, dlc_schedule *schedule, uint32_t 
     return least;
 }
 
+/* The share of the products' time that skipping has to leave: each point of each tile is asked for. */
+static double share_to_leave(const dlc_chooser *c, const dlc_schedule *schedule, uint32_t leaf)
+{
+    const dlc_schedule_node *node = &schedule->nodes.data[leaf];
+    uint32_t rows = dlc_schedule_rows(schedule, leaf), columns = dlc_schedule_columns(schedule, leaf);
+    double products = rows == DLC_ROOT_NODE ? 1 : (double)schedule->nodes.data[rows].tile; /* of a tile at a point */
+    products *= columns == DLC_ROOT_NODE ? 1 : (double)schedule->nodes.data[columns].tile;
+    for (uint32_t i = node->nskipped; i < node->over.n; i++)
+        products *= (double)c->extent[node->over.data[i]];
+    double lanes = dlc_choose_width(c, dlc_dtype_bytes(schedule->kernel->stages.data[node->stage].dtype[0]));
+    return WORTH_SKIPPING - TEST_CYCLES / (products / lanes / dlc_dots[node->row].granule / 2);
+}
+
 static void choose_skipped(dlc_chooser *from, uint32_t n)
 {
     dlc_schedule *schedule = from->schedule;
@@ -197,7 +211,15 @@ static void choose_skipped(dlc_chooser *from, uint32_t n)
     int64_t rule = rows == DLC_ROOT_NODE ? 1 : schedule->nodes.data[rows].tile;
     double all = dlc_estimate_tiles(c, schedule, n);
     leaf->nskipped = nskipped;
-    if (fit_height(c, schedule, n) <= all * WORTH_TESTS)
+    double skipping = fit_height(c, schedule, n), read = dlc_choose_read(c, schedule, n);
+    while (leaf->nskipped > 1) { /* tiles of one line have all rows in a tap's border, or none */
+        leaf->nskipped--;
+        if (dlc_choose_read(c, schedule, n) > read) {
+            leaf->nskipped++;
+            break;
+        }
+    }
+    if (skipping <= all * share_to_leave(c, schedule, n))
         return;
     leaf->nskipped = 0;
     if (rows != DLC_ROOT_NODE)

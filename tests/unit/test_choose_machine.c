@@ -140,11 +140,11 @@ END_TEST
 /* Weights that L2 does not hold come by once for all rows, which are copied together, and not for each tile of them. */
 START_TEST(copied_rows_share_far_columns)
 {
-    static const char kernel_text[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n"
-                                      "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+    static const char kernel_text[] = "kernel @f(x: u8[5,5,512], w: i8[512,512,3,3]@const) -> (y: i32[5,5,512]) {\n"
+                                      "  axis oc=512, oh=5, ow=5, ic=512, kh=3, kw=3\n"
                                       "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                                      "ow + kw < 8 and "
-                                      "1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
+                                      "ow + kw < 6 and "
+                                      "1 <= ow + kw and 1 <= oh + kh and oh + kh < 6]) -> y[oh, ow, oc]\n}\n";
     dlc_machine machine;
     dlc_target other = on_machine("x86-64-v4+vnni", 1 << 20, &machine);
     machine.l3_bytes_per_us = 20000;
@@ -154,6 +154,33 @@ START_TEST(copied_rows_share_far_columns)
     other.l2_bytes = 1 << 20;
     machine.l3_bytes_per_us = 200000;
     expect_chosen(&other, kernel_text, "for oc:32 {\n      s = dot vpdpbusd", 1);
+}
+END_TEST
+
+/* Lines of an image of bytes that are tiles: taps share the copied pixels and those in the border are left out; a unit has several lines for a
+ * panel of columns, all of them where L2 does not hold the weights. Lines too short for a tile go by windows. */
+START_TEST(lines_of_bytes_share_pixels)
+{
+    static const char middle[] = "kernel @f(x: u8[14,14,256], w: i8[256,256,3,3]@const) -> (y: i32[14,14,256]) {\n"
+                                 "  axis oc=256, oh=14, ow=14, ic=256, kh=3, kw=3\n"
+                                 "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
+                                 "oh + kh < 15 and 1 <= ow + kw and ow + kw < 15 and 1 <= oh + kh]) -> y[oh, ow, oc]\n}\n";
+    static const char last[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n"
+                               "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
+                               "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
+                               "ow + kw < 8 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
+    static const char few[] = "kernel @f(x: u8[28,28,64], w: i8[32,64,3,3]@const) -> (y: i32[28,28,32]) {\n"
+                              "  axis oc=32, oh=28, ow=28, ic=64, kh=3, kw=3\n"
+                              "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
+                              "ow + kw < 29 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 29]) -> y[oh, ow, oc]\n}\n";
+    const dlc_target *vnni = dlc_target_find("x86-64-v4+vnni");
+    expect_chosen(vnni, middle, "[oh+kh, ow+kw, ic]", 1);
+    expect_chosen(vnni, middle, "par (oh, ow):98, oc:32 {\n    kept for oh_kh, ow_kw, lane ic:64 {", 1);
+    expect_chosen(vnni, middle, "for oh_ow:14 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
+    expect_chosen(vnni, last, "par (oh, ow):49, oc:32 {", 1);
+    expect_chosen(vnni, last, "for oh_ow:7 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
+    expect_chosen(vnni, few, "par (oh, ow):28, oc:32 {", 1); /* units for threads */
+    expect_chosen(dlc_target_find("x86-64-v3"), middle, "oh+kh", 0);
 }
 END_TEST
 
@@ -257,6 +284,7 @@ int main(void)
     tcase_add_test(tcase, streams_follow_the_machine);
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
+    tcase_add_test(tcase, lines_of_bytes_share_pixels);
     tcase_add_test(tcase, panels_of_bytes_meet_blocks_of_rows);
     tcase_add_test(tcase, far_windows_go_along_rows);
     tcase_add_test(tcase, crowded_windows_go_row_by_row);

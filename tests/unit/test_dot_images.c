@@ -124,6 +124,60 @@ START_TEST(lines_of_an_image_are_rows)
 }
 END_TEST
 
+/* In lanes, a tile is a line of an image of bytes: taps share the copied pixels, and those in the border are left out. */
+enum { LINES = 6, PIXELS = 7, CHANNELS = 8, FILTERS = 32, TAPS = 3 };
+
+/* A result of a convolution whose window begins a line and a pixel before the image. */
+static int32_t result_at(const uint8_t *x, const int8_t *w, int step, int h, int v, int o)
+{
+    int32_t sum = 0;
+    for (int r = 0; r < TAPS; r++)
+        for (int s = 0; s < TAPS; s++) {
+            int line = h * step + r - 1, pixel = v * step + s - 1;
+            for (int c = 0; c < CHANNELS && line >= 0 && line < LINES * step && pixel >= 0 && pixel < PIXELS * step; c++)
+                sum += x[(line * PIXELS * step + pixel) * CHANNELS + c] * w[((r * TAPS + s) * CHANNELS + c) * FILTERS + o];
+        }
+    return sum;
+}
+
+START_TEST(taps_of_bytes_share_pixels)
+{
+    static const char *const skips[] = {"", " skip [r]", " skip [r, s]"};
+    int step = 1 + _i % 2;
+    const char *skip = skips[_i / 2];
+    dlcrt_tensor inputs[] = {tensor_of("u8", LINES * step * PIXELS * step, CHANNELS, 7), tensor_of("i8", TAPS * TAPS * CHANNELS, FILTERS, 9)};
+    dlcrt_tensor y = {0};
+    dlc_str text = {0};
+    char message[1024], image[32], times[8] = "";
+    snprintf(image, sizeof image, "u8[%d,%d,%d]", LINES * step, PIXELS * step, CHANNELS);
+    if (step > 1)
+        snprintf(times, sizeof times, "%d*", step);
+    dlc_str_printf(&text, "module @t for x86-64-v4+vnni after choose {\n  input %%x: %s\n  input %%w: i8[3,3,8,32]\n  output %%y: i32[6,7,32]\n}\n\n"
+                          "kernel @k(x: %s, w: i8[3,3,8,32]) -> (y: i32[6,7,32]) {\n  axis h=6, v=7, o=32, r=3, s=3, c=8\n"
+                          "  a[h,v,o] = sum(r,s,c) i32(x[h * %d + r - 1, v * %d + s - 1, c if 1 <= h * %d + r and h * %d + r < %d and "
+                          "1 <= v * %d + s and v * %d + s < %d]) * i32(w[r, s, c, o]) -> y[h, v, o]\n}\n",
+                   image, image, step, step, step, step, LINES * step + 1, step, step, PIXELS * step + 1);
+    dlc_str_printf(&text, "schedule x86-64-v4+vnni {\n  copy rows = a.x [%sh+r, %sv+s, c]\n  copy wp = a.w [r, s, c/4, o, c%%4]\n"
+                          "  par (h, v):21, o:32 {\n    for h_r, v_s, lane c:8 {\n      rows in scratch\n    }\n"
+                          "    for r, s, c, lane o:16 {\n      wp in scratch\n    }\n"
+                          "    for h_v:7 {\n      a = dot vpdpbusd h_v x o over [r, s, c]%s\n    }\n  }\n}\n\n"
+                          "steps {\n  launch 0 (%%x, %%w) -> (%%y)\n}\n", times, times, skip);
+    inputs[0].rank = 3;
+    memcpy(inputs[0].dims, (int64_t[]){LINES * step, PIXELS * step, CHANNELS}, 3 * sizeof(int64_t));
+    inputs[1].rank = 4;
+    memcpy(inputs[1].dims, (int64_t[]){TAPS, TAPS, CHANNELS, FILTERS}, 4 * sizeof(int64_t));
+    dlc_model *model = compiled(dlc_str_text(&text), "x86-64-v4+vnni", message, sizeof message);
+    ck_assert_msg(model != NULL, "%s\n%s", message, dlc_str_text(&text));
+    dlc_model_close(model);
+    dlc_str_deinit(&text);
+    if (!run_once(inputs, 2, &y, skip))
+        return;
+    for (int n = 0; n < LINES * PIXELS * FILTERS; n++)
+        ck_assert_int_eq(((const int32_t *)y.data)[n],
+                         result_at(inputs[0].data, inputs[1].data, step, n / FILTERS / PIXELS, n / FILTERS % PIXELS, n % FILTERS));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("dot_images");
@@ -132,6 +186,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, parts_of_windows_and_of_constants, 0, 6);
     tcase_add_loop_test(tests, lines_of_an_image_are_rows, 0, NIMAGES * 2);
+    tcase_add_loop_test(tests, taps_of_bytes_share_pixels, 0, 6);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
