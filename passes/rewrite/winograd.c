@@ -216,6 +216,12 @@ static const char *filter_name(const site *at)
                             at->along[0].stride * at->along[1].stride == 1 ? "" : "_strided");
 }
 
+/* G of a direction is so many times as large. */
+static double times_of(const site *at, uint32_t d)
+{
+    return dlc_winograd_is_exact(at) ? (double)dlc_winograd_forms[at->along[d].form].whole : 1;
+}
+
 /* f32[n, n, …, ic, oc], or i16 or bf16 */
 static dlc_buffer filter_buffer(const site *at, dlc_pool *pool, dlc_role role)
 {
@@ -246,10 +252,8 @@ static void make_filter(const site *at, dlc_rewritten *out)
     dlc_vec_push(kernel->arena, &kernel->buffers, copy);
     dlc_vec_push(kernel->arena, &kernel->buffers, u);
     find_filter_axes(&f);
-    for (uint32_t d = 0; d < 2; d++) {
-        const dlc_winograd_form *form = &dlc_winograd_forms[at->along[d].form];
-        dlc_winograd_filter(at->along[d].form, dlc_winograd_is_exact(at) && !form->is_whole ? (double)form->whole : 1, f.g[d]);
-    }
+    for (uint32_t d = 0; d < 2; d++)
+        dlc_winograd_filter(at->along[d].form, times_of(at, d), f.g[d]);
     add_filter_rows(&f);
     add_filter_points(&f);
     dlc_vec_push(kernel->arena, &part.buffers, dlc_node_of(at->kernel->pool, at->w)->imm.id);
@@ -690,7 +694,16 @@ static int fits_direction(const dlc_winograd_direction *along, const dlc_winogra
                                     (n == 1 || (form->stride == 1 && (along->window - form->taps) % (n - 1) == 0));
 }
 
-/* Of bytes forms in whole numbers, whose results have bits enough. */
+/* Points of the filter are numbers of 16 bits, and results have bits enough. */
+static int is_in_range(const site *at)
+{
+    double points = (double)at->greatest;
+    for (uint32_t d = 0; d < 2; d++)
+        points *= dlc_winograd_growth(at->along[d].form, times_of(at, d));
+    return points <= INT16_MAX && at->most <= INT32_MAX >> dlc_winograd_bits(dlc_winograd_times(at));
+}
+
+/* Of bytes forms in whole numbers. */
 static int has_forms(const site *at)
 {
     int nwhole = 0;
@@ -702,7 +715,7 @@ static int has_forms(const site *at)
     int nreduced = (dlc_winograd_groups(at, 0) > 1) + (dlc_winograd_groups(at, 1) > 1) + (int)at->others.n;
     if ((int)at->kernel->stages.data[0].axes.n + 2 + nreduced > DLC_MAX_RANK)
         return 0;
-    return dlc_winograd_is_exact(at) ? dlc_winograd_times(at) && at->most <= INT32_MAX >> dlc_winograd_bits(dlc_winograd_times(at)) : !nwhole;
+    return dlc_winograd_is_exact(at) ? dlc_winograd_times(at) && is_in_range(at) : !nwhole;
 }
 
 /* The numbers may take tiles of so many results a side, or such as lose as little as tiles of two. */

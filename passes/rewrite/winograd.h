@@ -29,7 +29,7 @@ typedef struct {
     int is_turned;      /* by a kernel behind */
     int64_t inputs, outputs; /* channels; inputs for each point of the further axes */
     int64_t nothers;    /* points of them */
-    int64_t most;       /* of bytes: the largest result, sign aside, that the filters allow */
+    int64_t most, greatest; /* of bytes: the largest result, sign aside, that the filters allow, and the largest weight */
     double images;      /* the least there are */
     dlc_arena *arena;   /* of what is made */
 } dlc_winograd_site;
@@ -115,8 +115,8 @@ dlc_expr dlc_winograd_whole_size(const dlc_winograd_site *at, uint32_t d);
 /* All phases have whole tiles of `results` each. */
 int dlc_winograd_is_filled(const dlc_winograd_site *at, uint32_t d, int64_t results);
 
-/* The largest magnitude that a result of bytes can have (winograd_range.c). */
-int64_t dlc_winograd_most(const dlc_winograd_site *at);
+/* Of bytes: `most` and `greatest` (winograd_range.c). */
+void dlc_winograd_find_range(dlc_winograd_site *at);
 /* Of the filters, as the forms have them, and as they are. */
 double dlc_winograd_filter_bytes(const dlc_winograd_site *at);
 double dlc_winograd_filter_bytes_before(const dlc_winograd_site *at);

@@ -9,8 +9,9 @@
  *
  *     y0 = (d0 - d2) g0 + d2 (g0 + g2) + d1 g1        y1 = d2 (g0 + g2) - (d2 - d4) g2 + d3 g1
  *
- * Whole numbers have points 1 and 2, and no rounding. Each row of G is multiplied by what makes it whole, 4, 6, 6, 24, 24 and 1, and what it
- * lacks to 24 is multiplied to the point of the results: 6, 4, 4, 1, 1, 24. So results are 24² = 9 * 2^6 times as large. Sums and products
+ * Whole numbers have points 1 and 2, and no rounding. Rows of G are multiplied by 24, but for the last one, which is one tap: 24² of that is more
+ * than 16 bits hold, so its point of the results is multiplied by 4 of it; of weights beyond 227, so are those of the first pair, whose rows add
+ * up to 12 taps. So results are 24² = 9 * 2^6 times as large. Sums and products
  * modulo 2^32 are right whatever overflows; there 9 has an inverse, and what is left of the result are 26 bits.
  */
 #include "passes/rewrite/winograd_form.h"
@@ -22,12 +23,13 @@
 enum { MOST_PAIRS = DLC_WINOGRAD_PAIRS };
 
 const dlc_winograd_form dlc_winograd_forms[DLC_WINOGRAD_FORMS] = {
-    {1, 1, 1, 1, 0, {0}, 1, 0, 1},
-    {2, 3, 1, 4, 1, {1}, 2, 0, 1.21},
-    {4, 3, 1, 6, 2, {0.625, 1.5}, 0, 0, 1.89},
-    {3, 4, 1, 6, 2, {0.625, 1.5}, 0, 0, 1.88},
-    {2, 3, 2, 5, 0, {0}, 0, 0, 1.21},
-    {4, 3, 1, 6, 2, {1, 2}, 24, 1, 1},
+    {1, 1, 1, 1, 0, {0}, 1, 0, {1, 1}, 1},
+    {2, 3, 1, 4, 1, {1}, 2, 0, {1, 1}, 1.21},
+    {4, 3, 1, 6, 2, {0.625, 1.5}, 0, 0, {1, 1}, 1.89},
+    {3, 4, 1, 6, 2, {0.625, 1.5}, 0, 0, {1, 1}, 1.88},
+    {2, 3, 2, 5, 0, {0}, 0, 0, {1, 1}, 1.21},
+    {4, 3, 1, 6, 2, {1, 2}, 24, 1, {1, 4}, 1},
+    {4, 3, 1, 6, 2, {1, 2}, 24, 1, {4, 4}, 1},
 };
 
 static int is_plain(uint32_t form)
@@ -83,12 +85,6 @@ static double divisor(uint32_t form, uint32_t j)
     return by;
 }
 
-/* What a row that is made whole lacks to `whole`. */
-static double lacking(uint32_t form, uint32_t j)
-{
-    return dlc_winograd_forms[form].is_whole ? (double)dlc_winograd_forms[form].whole / fabs(divisor(form, j)) : 1;
-}
-
 /* sum(i) of[i] * d[first + 2 i]; the last coefficient is 1 */
 static dlc_expr every_second(dlc_pool *pool, const double *of, uint32_t n, const dlc_expr *d, uint32_t first)
 {
@@ -127,7 +123,7 @@ void dlc_winograd_input(dlc_pool *pool, uint32_t form, const dlc_expr *d, dlc_ex
 void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_expr *results)
 {
     uint32_t npairs = dlc_winograd_forms[form].npairs;
-    double power[MOST_PAIRS], whole = (double)dlc_winograd_forms[form].whole;
+    double power[MOST_PAIRS];
     if (is_plain(form)) {
         results[0] = z[0];
         return;
@@ -140,22 +136,15 @@ void dlc_winograd_output(dlc_pool *pool, uint32_t form, const dlc_expr *z, dlc_e
     for (int64_t i = 0; i < dlc_winograd_forms[form].m; i++) {
         dlc_expr sum = 0;
         if (i == 0)
-            sum = plus(pool, 0, lacking(form, npairs), z[0]);
+            sum = z[0];
         else if (i == dlc_winograd_forms[form].m - 1)
-            sum = plus(pool, 0, dlc_winograd_forms[form].is_whole ? whole : 1, z[2 * npairs + 1]);
+            sum = plus(pool, 0, (double)dlc_winograd_forms[form].left[1], z[2 * npairs + 1]);
         for (uint32_t j = 0; j < npairs; j++) {
-            power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : lacking(form, j);
+            power[j] = i ? power[j] * dlc_winograd_forms[form].pair[j] : j ? 1 : (double)dlc_winograd_forms[form].left[0];
             sum = plus(pool, sum, power[j], plus(pool, z[1 + 2 * j], i % 2 ? -1 : 1, z[2 + 2 * j]));
         }
         results[i] = sum;
     }
-}
-
-/* The same, of a row that is made whole its sign alone. */
-static double divisor_of_row(uint32_t form, uint32_t j)
-{
-    double by = divisor(form, j);
-    return dlc_winograd_forms[form].is_whole ? copysign(1, by) : by;
 }
 
 void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_TAPS])
@@ -169,13 +158,27 @@ void dlc_winograd_filter(uint32_t form, double times, double (*g)[DLC_WINOGRAD_T
         return;
     for (uint32_t j = 0; j < npairs; j++) {
         double f = dlc_winograd_forms[form].pair[j], power[2] = {1, 1};
+        double by = divisor(form, j) * (j ? 1 : (double)dlc_winograd_forms[form].left[0]);
         for (int64_t k = 0; k < taps; k++, power[0] *= f, power[1] *= -f)
             for (uint32_t i = 0; i < 2; i++)
-                g[1 + 2 * j + i][k] = times * power[i] / divisor_of_row(form, j);
+                g[1 + 2 * j + i][k] = times * power[i] / by;
     }
-    g[0][0] = times / divisor_of_row(form, npairs);
+    g[0][0] = times / divisor(form, npairs);
     if (!is_plain(form))
-        g[2 * npairs + 1][taps - 1] = times;
+        g[2 * npairs + 1][taps - 1] = times / (double)dlc_winograd_forms[form].left[1];
+}
+
+double dlc_winograd_growth(uint32_t form, double times)
+{
+    double g[DLC_WINOGRAD_POINTS][DLC_WINOGRAD_TAPS], most = 0;
+    dlc_winograd_filter(form, times, g);
+    for (int64_t p = 0; p < dlc_winograd_forms[form].npoints; p++) {
+        double sum = 0;
+        for (uint32_t k = 0; k < DLC_WINOGRAD_TAPS; k++)
+            sum += fabs(g[p][k]);
+        most = fmax(most, sum);
+    }
+    return most;
 }
 
 dlc_expr dlc_winograd_weigh(dlc_pool *pool, const double *by, const dlc_expr *of)

@@ -291,7 +291,8 @@ int dlc_winograd_find(site *at)
     }
     if (!find_filter(at, &at->kernel->stages.data[0]) || (dlc_winograd_is_exact(at) && at->inputs % 2))
         return 0;
-    at->most = dlc_winograd_is_exact(at) ? dlc_winograd_most(at) : 0;
+    if (dlc_winograd_is_exact(at))
+        dlc_winograd_find_range(at);
     at->is_turned = stores_across(at);
     for (uint32_t d = 0; d < 2; d++) /* only a value of our own has room for what sticks out */
         at->is_turned |= dlc_winograd_has_phases(at, d) && !dlc_winograd_is_filled(at, d, 1);
