@@ -84,10 +84,13 @@ static int reads_tensor(const dlc_chooser *c, uint32_t s, uint32_t rows, uint32_
     return 0;
 }
 
+/* Tiles that take little time beside what they read: in tile registers, or of bytes. */
 void dlc_choose_maps_ahead(dlc_chooser *c, uint32_t dot)
 {
+    enum { BYTES_A_STEP = 4 };
     dlc_schedule_node *nodes = c->schedule->nodes.data;
-    if (dlc_dots[nodes[dot].row].family != DLC_FAMILY_TILE || nodes[dot].rows == DLC_NO_AXIS)
+    int is_fast = dlc_dots[nodes[dot].row].family == DLC_FAMILY_TILE || dlc_dots[nodes[dot].row].granule == BYTES_A_STEP;
+    if (!is_fast || nodes[dot].rows == DLC_NO_AXIS)
         return;
     for (uint32_t n = dot + 1; n < c->schedule->nodes.n; n++)
         if (nodes[n].kind == DLC_LOOP_LEAF && reads_tensor(c, nodes[n].stage, nodes[dot].rows, nodes[dot].columns))

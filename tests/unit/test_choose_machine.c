@@ -196,6 +196,19 @@ START_TEST(panels_of_bytes_meet_blocks_of_rows)
 }
 END_TEST
 
+/* What is added to a tile of bytes is asked for while the one before is multiplied; of floats it is there in time. */
+START_TEST(residuals_of_bytes_are_asked_for)
+{
+    static const char bytes[] = "kernel @f(x: u8[3136,64], w: i8[256,64]@const, r: u8[3136,256]) -> (y: u8[3136,256]) {\n"
+                                "  axis i=3136, j=256, k=64\n  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n"
+                                "  y[i,j] = u8(s + i32(r[i, j]))\n}\n";
+    static const char floats[] = "kernel @f(x: f32[784,64], w: f32[256,64]@const, r: f32[784,256]) -> (y: f32[784,256]) {\n"
+                                 "  axis i=784, j=256, k=64\n  s[i,j] = sum(k) x[i, k] * w[j, k]\n  y[i,j] = s + r[i, j]\n}\n";
+    expect_chosen(dlc_target_find("x86-64-v4+vnni"), bytes, "y ahead 1 via L2", 1);
+    expect_chosen(dlc_target_find("x86-64-v4+vnni"), floats, "y ahead", 0);
+}
+END_TEST
+
 /* Windows of an image that L2 does not hold go along its rows, few at once, where L3 is slow; else by strips down the rows. */
 START_TEST(far_windows_go_along_rows)
 {
@@ -285,6 +298,7 @@ int main(void)
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
     tcase_add_test(tcase, lines_of_bytes_share_pixels);
+    tcase_add_test(tcase, residuals_of_bytes_are_asked_for);
     tcase_add_test(tcase, panels_of_bytes_meet_blocks_of_rows);
     tcase_add_test(tcase, far_windows_go_along_rows);
     tcase_add_test(tcase, crowded_windows_go_row_by_row);
