@@ -196,6 +196,29 @@ START_TEST(panels_of_bytes_meet_blocks_of_rows)
 }
 END_TEST
 
+/* Three vectors of results that are bytes are stored apart: two or four are chosen, unless three alone leave no columns over; of words three stay. */
+START_TEST(results_of_bytes_are_stored_together)
+{
+    static const char text[] = "kernel @f(x: u8[784,128], w: i8[%d,128]@const) -> (y: %s[784,%d]) {\n  axis i=784, j=%d, k=128\n"
+                               "  s[i,j] = sum(k) i32(x[i, k]) * i32(w[j, k])\n  y[i,j] = %s(s)\n}\n";
+    char bytes[512], exact[512], words[512];
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4+vnni", 2 << 20, &machine);
+    machine.fitted = 1;
+    machine.sum_latency = 4;
+    machine.element_loads = 1.76;
+    machine.spread_cycles = 0.62;
+    machine.tile_cycles = 0.55;
+    machine.burst_cycles = 2.2;
+    snprintf(bytes, sizeof bytes, text, 512, "u8", 512, 512, "u8");
+    snprintf(exact, sizeof exact, text, 144, "u8", 144, 144, "u8");
+    snprintf(words, sizeof words, text, 512, "i16", 512, 512, "i16");
+    expect_chosen(&other, bytes, "[j/48, k/4", 0);
+    expect_chosen(&other, exact, "[j/48, k/4", 1);
+    expect_chosen(&other, words, "[j/48, k/4", 1);
+}
+END_TEST
+
 /* What is added to a tile of bytes is asked for while the one before is multiplied; of floats it is there in time. */
 START_TEST(residuals_of_bytes_are_asked_for)
 {
@@ -298,6 +321,7 @@ int main(void)
     tcase_add_test(tcase, long_rows_follow_the_machine);
     tcase_add_test(tcase, copied_rows_share_far_columns);
     tcase_add_test(tcase, lines_of_bytes_share_pixels);
+    tcase_add_test(tcase, results_of_bytes_are_stored_together);
     tcase_add_test(tcase, residuals_of_bytes_are_asked_for);
     tcase_add_test(tcase, panels_of_bytes_meet_blocks_of_rows);
     tcase_add_test(tcase, far_windows_go_along_rows);
