@@ -243,9 +243,23 @@ static int is_named_const(const parser *p, const char *name)
     return 0;
 }
 
+/* As the kernel has it, which prints it otherwise beside a symbol of that name. */
+static const char *name_of_operand(const parser *p, const char *printed)
+{
+    const dlc_kernel *kernel = p->schedule->kernel;
+    for (uint32_t b = 0; b < kernel->buffers.n; b++)
+        if (strcmp(p->names.buffers[b], printed) == 0)
+            return kernel->buffers.data[b].name;
+    for (uint32_t s = 0; s < p->schedule->nstages; s++)
+        if (strcmp(p->names.stages[s], printed) == 0)
+            return kernel->stages.data[s].name;
+    return printed;
+}
+
 static void add_copy(parser *p, const char *name, uint32_t stage, const char *operand, const part_list *parts)
 {
     dlc_schedule *schedule = p->schedule;
+    operand = name_of_operand(p, operand);
     dlc_expr value = dlc_schedule_operand(schedule, stage, operand);
     dlc_ids axes = {0};
     if (!value) {

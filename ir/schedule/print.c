@@ -81,6 +81,18 @@ static void print_part(const printer *p, const dlc_copy_part *part)
         dlc_str_printf(p->out, "+%d", part->pad);
 }
 
+/* A buffer or stage by the name that it is printed with, which symbols may keep it from having; others stand for themselves. */
+static void print_operand(printer *p, const char *operand)
+{
+    const dlc_kernel *kernel = p->schedule->kernel;
+    const char *name = operand;
+    for (uint32_t s = kernel->stages.n; s-- > 0;)
+        name = strcmp(kernel->stages.data[s].name, operand) ? name : p->names.stages[s];
+    for (uint32_t b = kernel->buffers.n; b-- > 0;)
+        name = strcmp(kernel->buffers.data[b].name, operand) ? name : p->names.buffers[b];
+    print_name(p, name);
+}
+
 static void print_copies(printer *p)
 {
     const dlc_schedule *schedule = p->schedule;
@@ -91,7 +103,7 @@ static void print_copies(printer *p)
         dlc_str_add(p->out, " = ");
         print_name(p, p->names.stages[copy->stage]);
         dlc_str_add(p->out, ".");
-        print_name(p, copy->operand);
+        print_operand(p, copy->operand);
         for (uint32_t k = 0; k < copy->parts.n; k++) {
             dlc_str_add(p->out, k ? ", " : " [");
             print_part(p, &copy->parts.data[k]);

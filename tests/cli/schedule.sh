@@ -127,6 +127,18 @@ done
 expect 2 "needs schedules" "$DLC" compile module.txt --schedule commuted.txt --passes plan_memory -o m.so
 expect 2 "schedules are taken by the pass 'choose'" "$DLC" opt product.dlc --schedule commuted.txt --passes dce
 
+# a buffer beside a symbol of its name is called otherwise, in schedules, too
+cat >symbol.dlc <<'END'
+graph @symbol(%x: f32[w,64]) -> %y {
+  %w: f32[64,32] = const fill(2)
+  %y: f32[w,32] = matmul %x, %w
+}
+END
+"$DLC" compile symbol.dlc --target x86-64-v3 -o symbol.so --schedule-out symbol.txt -q || fail "a buffer has a symbol's name"
+grep -q 'copy columns = matmul.w_1 ' symbol.txt || fail "a schedule has another name of a buffer than its kernel"
+expect 0 "1 of 1 kernels have a schedule from here" "$DLC" compile symbol.dlc --target x86-64-v3 --schedule symbol.txt -o replayed/symbol.so
+cmp -s symbol.so replayed/symbol.so || fail "a schedule written beside a symbol makes another executable"
+
 # the example, on the first of its convolutions
 example=$repository/examples/schedules/conv3x3.txt
 {
