@@ -86,6 +86,7 @@ void dlc_dot_build_copy_b(const dlc_dot_choice *d, uint32_t copy);
 /* Registers have rows of one line of an image each, which A's indices, as sums of rows' axes and reduced ones, leave at equal distances. m is
  * their tile then, and has_lines says so. */
 int dlc_dot_takes_lines(dlc_dot_choice *d);
+enum { DLC_LINES_SHARE = 4 }; /* of L2: lines that are copied in lanes take one in so many bytes at most */
 /* The same in lanes, of rows that are copied: m is a line, or an equal part of it, at most as many rows as are given. */
 int dlc_dot_shares_lines(dlc_dot_choice *d, int64_t most);
 /* Axes that A's indices add up, where rows are of lines, by what counts the sums. */

@@ -255,15 +255,14 @@ static int64_t block_of_lines(const dot *d, int is_by_columns)
  */
 static int64_t block_of_shared_lines(const dot *d, double batches, int is_by_columns)
 {
-    enum { SHARE = 4, BLOCKS = 2 }; /* of L2 */
+    enum { BLOCKS = 2 };
     const dlc_dot_lines image = dlc_dot_lines_of(d);
-    int64_t line = d->form.m.n > 1 ? d->c->extent[d->form.m.data[d->form.m.n - 1]] : 1, lines = (int64_t)d->rows / line, most = lines;
+    int64_t line = d->c->extent[d->form.m.data[1]], lines = (int64_t)d->rows / line;
     double blocks = DLC_MIN_UNITS / batches / dlc_dot_count_of(d->columns, d->n);
     if (blocks < BLOCKS)
         blocks = is_by_columns ? 1 : BLOCKS;
-    while (most > 1 && (double)lines < blocks * (double)most)
-        most--;
-    while (most > 1 && ((double)(most * image.step) + image.halo) * image.bytes > d->c->target->l2_bytes / SHARE)
+    int64_t most = (int64_t)ceil((double)lines / blocks);
+    while (most > 1 && ((double)(most * image.step) + image.halo) * image.bytes > d->c->target->l2_bytes / DLC_LINES_SHARE)
         most--;
     int64_t equal = (int64_t)dlc_dot_count_of((double)lines, most);
     return (lines + equal - 1) / equal * line;

@@ -1,7 +1,7 @@
 /*
- * Rows of an image, by lines of it. In tile registers: a register loads rows that lie at equal distances, as the pixels of one line of an image do: where
- * each has pixels of one line, nothing but the image itself is read, by every tap of a convolution in turn. What is padded is copied, border
- * included, by lines that the taps share; a copy by windows has each pixel as often as there are taps, and comes from L2.
+ * Rows of an image, by lines of it. In tile registers: a register loads rows that lie at equal distances, as the pixels of one line of an image
+ * do: where each has pixels of one line, nothing but the image itself is read, by every tap of a convolution in turn. What is padded is copied,
+ * border included, by lines that the taps share; a copy by windows has each pixel as often as there are taps, and comes from L2.
  */
 #include "passes/schedule/choose_dot.h"
 
@@ -187,28 +187,36 @@ int dlc_dot_takes_lines(dot *d)
     return 1;
 }
 
+/* L2, for one line of rows. */
+static int has_room(const dot *d)
+{
+    dlc_dot_lines image = dlc_dot_lines_of(d);
+    return ((double)image.step + image.halo) * image.bytes <= d->c->target->l2_bytes / DLC_LINES_SHARE;
+}
+
 /*
  * Copied rows by lines of an image, in lanes: taps share the copy's pixels, it is a third of one by windows, and a tile that is a line, or a part
  * of one, meets taps in the border with all of its rows, which leaves them out (choose_padding.c). Lines are cut equally, where that leaves
  * tiles as high as sums need that hide each other's latency. `most`: rows that fit.
- * (Emerald Rapids, bytes, 3x3 of 256 channels at 14x14: .88 of the time, of 512 at 7x7 .96; .93 and .97 with two threads.)
+ * (Emerald Rapids, bytes, 3x3 of 256 channels at 14x14: .87 of the time, of 512 at 7x7 .95; .92 both with two threads.) Not where a line's copy
+ * is much of L2.
  */
 int dlc_dot_shares_lines(dot *d, int64_t most)
 {
     enum { LEAST_SUMS = 14 }; /* registers of a tile: three products are to have two loads at most */
     dot before = *d;
-    uint32_t n = d->order.n, last = n ? d->order.data[n - 1] : 0;
+    uint32_t nrows = d->form.m.n, n = d->order.n, last = n ? d->order.data[n - 1] : 0;
     window w;
-    if (d->form.m.n < 2 || n < 2 || d->is_widened || d->part != DLC_NO_AXIS || !dlc_choose_are_known(d->c, &d->form.m) ||
-        !dlc_choose_are_known(d->c, &d->form.k))
+    if (nrows < 2 || n < 2 || d->is_widened || d->part != DLC_NO_AXIS || !dlc_choose_is_known(d->c, d->form.m.data[nrows - 1]) ||
+        !dlc_choose_is_known(d->c, d->form.m.data[nrows - 2]) || !dlc_choose_are_known(d->c, &d->form.k))
         return 0;
     take_image(d);
-    int64_t line = d->c->extent[d->form.m.data[d->form.m.n - 1]], rows = line < most ? line : most;
+    int64_t line = d->c->extent[d->form.m.data[1]], rows = line < most ? line : most;
     while (line % rows)
         rows--;
     int64_t vectors = d->n / d->width;
     int is_high = rows * vectors >= LEAST_SUMS && 3 * (rows + vectors) <= 2 * rows * vectors;
-    if (!is_high || !are_windows(d) || !window_with(d, last, &w) || w.axes.n || d->c->extent[last] % d->granule) {
+    if (!is_high || !are_windows(d) || !window_with(d, last, &w) || w.axes.n || d->c->extent[last] % d->granule || !has_room(d)) {
         *d = before;
         return 0;
     }

@@ -4,8 +4,8 @@
  */
 #include "passes/schedule/choose.h"
 
-#define WORTH_SKIPPING 0.98 /* of the time that all points take, less what tests take: */
-#define TEST_CYCLES 10      /* of a tile's point: most are foreseen */
+#define WORTH_SKIPPING 0.98 /* of the time that all points take; less, as tests take time: */
+#define TEST_CYCLES 10      /* of one: most answers are foreseen */
 #define WORTH_LOWER 0.97 /* of the time that higher tiles take: others that take no less are no better */
 
 /* Which of 64 points are inside, wherever the condition takes the same of a tile's row: most rows of an image are like others. */

@@ -173,13 +173,23 @@ START_TEST(lines_of_bytes_share_pixels)
                               "  axis oc=32, oh=28, ow=28, ic=64, kh=3, kw=3\n"
                               "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
                               "ow + kw < 29 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 29]) -> y[oh, ow, oc]\n}\n";
+    static const char batch[] = "kernel @f<n>(x: u8[n,14,14,256], w: i8[256,256,3,3]@const) -> (y: i32[n,14,14,256]) {\n"
+                                "  axis n_1=n, oc=256, oh=14, ow=14, ic=256, kh=3, kw=3\n"
+                                "  s[n_1,oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[n_1, oh + kh - 1, ow + kw - 1, ic if "
+                                "oh + kh < 15 and 1 <= ow + kw and ow + kw < 15 and 1 <= oh + kh]) -> y[n_1, oh, ow, oc]\n}\n";
+    static const char wide[] = "kernel @f(x: u8[28,2800,512], w: i8[32,512,3,3]@const) -> (y: i32[28,2800,32]) {\n"
+                               "  axis oc=32, oh=28, ow=2800, ic=512, kh=3, kw=3\n"
+                               "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
+                               "ow + kw < 2801 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 29]) -> y[oh, ow, oc]\n}\n";
     const dlc_target *vnni = dlc_target_find("x86-64-v4+vnni");
     expect_chosen(vnni, middle, "[oh+kh, ow+kw, ic]", 1);
     expect_chosen(vnni, middle, "par (oh, ow):98, oc:32 {\n    kept for oh_kh, ow_kw, lane ic:64 {", 1);
     expect_chosen(vnni, middle, "for oh_ow:14 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
     expect_chosen(vnni, last, "par (oh, ow):49, oc:32 {", 1);
     expect_chosen(vnni, last, "for oh_ow:7 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
-    expect_chosen(vnni, few, "par (oh, ow):28, oc:32 {", 1); /* units for threads */
+    expect_chosen(vnni, few, "par (oh, ow):56, oc:32 {", 1); /* units for threads */
+    expect_chosen(vnni, batch, "par n_1, (oh, ow):98, oc:32 {", 1);
+    expect_chosen(vnni, wide, "oh+kh", 0); /* L2 does not hold three lines */
     expect_chosen(dlc_target_find("x86-64-v3"), middle, "oh+kh", 0);
 }
 END_TEST
