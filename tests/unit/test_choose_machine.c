@@ -137,60 +137,55 @@ START_TEST(long_rows_follow_the_machine)
 }
 END_TEST
 
+/* 3x3 windows over an image of bytes, with a border of a pixel; of `n` images, if that is a name. */
+static const char *windows_of_bytes(char text[1024], const char *n, int h, int w, int ic, int oc)
+{
+    char batch[16], at[16], axis[16], of[16];
+    snprintf(batch, sizeof batch, *n ? "%s," : "", n);
+    snprintf(at, sizeof at, *n ? "b, " : "");
+    snprintf(axis, sizeof axis, *n ? "b=%s, " : "", n);
+    snprintf(of, sizeof of, *n ? "<%s>" : "", n);
+    snprintf(text, 1024,
+             "kernel @f%s(x: u8[%s%d,%d,%d], w: i8[%d,%d,3,3]@const) -> (y: i32[%s%d,%d,%d]) {\n"
+             "  axis %soc=%d, oh=%d, ow=%d, ic=%d, kh=3, kw=3\n"
+             "  s[%soc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[%soh + kh - 1, ow + kw - 1, ic if ow + kw < %d and "
+             "1 <= ow + kw and 1 <= oh + kh and oh + kh < %d]) -> y[%soh, ow, oc]\n}\n",
+             of, batch, h, w, ic, oc, ic, batch, h, w, oc, axis, oc, h, w, ic, at, at, w + 1, h + 1, at);
+    return text;
+}
+
 /* Weights that L2 does not hold come by once for all rows, which are copied together, and not for each tile of them. */
 START_TEST(copied_rows_share_far_columns)
 {
-    static const char kernel_text[] = "kernel @f(x: u8[5,5,512], w: i8[512,512,3,3]@const) -> (y: i32[5,5,512]) {\n"
-                                      "  axis oc=512, oh=5, ow=5, ic=512, kh=3, kw=3\n"
-                                      "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                                      "ow + kw < 6 and "
-                                      "1 <= ow + kw and 1 <= oh + kh and oh + kh < 6]) -> y[oh, ow, oc]\n}\n";
+    char text[1024];
     dlc_machine machine;
     dlc_target other = on_machine("x86-64-v4+vnni", 1 << 20, &machine);
     machine.l3_bytes_per_us = 20000;
-    expect_chosen(&other, kernel_text, "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd", 1);
+    expect_chosen(&other, windows_of_bytes(text, "", 5, 5, 512, 512), "for oc:32, oh_ow:13 {\n      s = dot vpdpbusd", 1);
     other.l2_bytes = 8 << 20;
-    expect_chosen(&other, kernel_text, "for oc:32 {\n      s = dot vpdpbusd", 1);
+    expect_chosen(&other, text, "for oc:32 {\n      s = dot vpdpbusd", 1);
     other.l2_bytes = 1 << 20;
     machine.l3_bytes_per_us = 200000;
-    expect_chosen(&other, kernel_text, "for oc:32 {\n      s = dot vpdpbusd", 1);
+    expect_chosen(&other, text, "for oc:32 {\n      s = dot vpdpbusd", 1);
 }
 END_TEST
 
 /* Lines of an image of bytes that are tiles: taps share the copied pixels and those in the border are left out; a unit has several lines for a
- * panel of columns, all of them where L2 does not hold the weights. Lines too short for a tile go by windows. */
+ * panel of columns, all of them where L2 does not hold the weights. Lines too short for a tile, or too long for L2, go by windows. */
 START_TEST(lines_of_bytes_share_pixels)
 {
-    static const char middle[] = "kernel @f(x: u8[14,14,256], w: i8[256,256,3,3]@const) -> (y: i32[14,14,256]) {\n"
-                                 "  axis oc=256, oh=14, ow=14, ic=256, kh=3, kw=3\n"
-                                 "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                                 "oh + kh < 15 and 1 <= ow + kw and ow + kw < 15 and 1 <= oh + kh]) -> y[oh, ow, oc]\n}\n";
-    static const char last[] = "kernel @f(x: u8[7,7,512], w: i8[512,512,3,3]@const) -> (y: i32[7,7,512]) {\n"
-                               "  axis oc=512, oh=7, ow=7, ic=512, kh=3, kw=3\n"
-                               "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                               "ow + kw < 8 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 8]) -> y[oh, ow, oc]\n}\n";
-    static const char few[] = "kernel @f(x: u8[28,28,64], w: i8[32,64,3,3]@const) -> (y: i32[28,28,32]) {\n"
-                              "  axis oc=32, oh=28, ow=28, ic=64, kh=3, kw=3\n"
-                              "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                              "ow + kw < 29 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 29]) -> y[oh, ow, oc]\n}\n";
-    static const char batch[] = "kernel @f<n>(x: u8[n,14,14,256], w: i8[256,256,3,3]@const) -> (y: i32[n,14,14,256]) {\n"
-                                "  axis n_1=n, oc=256, oh=14, ow=14, ic=256, kh=3, kw=3\n"
-                                "  s[n_1,oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[n_1, oh + kh - 1, ow + kw - 1, ic if "
-                                "oh + kh < 15 and 1 <= ow + kw and ow + kw < 15 and 1 <= oh + kh]) -> y[n_1, oh, ow, oc]\n}\n";
-    static const char wide[] = "kernel @f(x: u8[28,2800,512], w: i8[32,512,3,3]@const) -> (y: i32[28,2800,32]) {\n"
-                               "  axis oc=32, oh=28, ow=2800, ic=512, kh=3, kw=3\n"
-                               "  s[oc,oh,ow]: i32 = sum(ic,kh,kw) i32(w[oc, ic, kh, kw]) * i32(x[oh + kh - 1, ow + kw - 1, ic if "
-                               "ow + kw < 2801 and 1 <= ow + kw and 1 <= oh + kh and oh + kh < 29]) -> y[oh, ow, oc]\n}\n";
+    char text[1024];
     const dlc_target *vnni = dlc_target_find("x86-64-v4+vnni");
-    expect_chosen(vnni, middle, "[oh+kh, ow+kw, ic]", 1);
-    expect_chosen(vnni, middle, "par (oh, ow):98, oc:32 {\n    kept for oh_kh, ow_kw, lane ic:64 {", 1);
-    expect_chosen(vnni, middle, "for oh_ow:14 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
-    expect_chosen(vnni, last, "par (oh, ow):49, oc:32 {", 1);
-    expect_chosen(vnni, last, "for oh_ow:7 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
-    expect_chosen(vnni, few, "par (oh, ow):56, oc:32 {", 1); /* units for threads */
-    expect_chosen(vnni, batch, "par n_1, (oh, ow):98, oc:32 {", 1);
-    expect_chosen(vnni, wide, "oh+kh", 0); /* L2 does not hold three lines */
-    expect_chosen(dlc_target_find("x86-64-v3"), middle, "oh+kh", 0);
+    expect_chosen(vnni, windows_of_bytes(text, "", 14, 14, 256, 256), "[oh+kh, ow+kw, ic]", 1);
+    expect_chosen(vnni, text, "par (oh, ow):98, oc:32 {\n    kept for oh_kh, ow_kw, lane ic:64 {", 1);
+    expect_chosen(vnni, text, "for oh_ow:14 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
+    expect_chosen(dlc_target_find("x86-64-v3"), text, "oh+kh", 0);
+    expect_chosen(vnni, windows_of_bytes(text, "", 7, 7, 512, 512), "par (oh, ow):49, oc:32 {", 1);
+    expect_chosen(vnni, text, "for oh_ow:7 {\n      s = dot vpdpbusd oh_ow x oc over [kh, kw, ic] skip [kh] ", 1);
+    expect_chosen(vnni, windows_of_bytes(text, "", 28, 28, 64, 32), "par (oh, ow):56, oc:32 {", 1); /* units for threads */
+    expect_chosen(vnni, windows_of_bytes(text, "n", 14, 14, 256, 256), "par b, (oh, ow):98, oc:32 {", 1);
+    expect_chosen(vnni, windows_of_bytes(text, "", 28, 2800, 512, 32), "oh+kh", 0);
+    expect_chosen(vnni, windows_of_bytes(text, "", 5, 5, 512, 512), "oh+kh", 0);
 }
 END_TEST
 
