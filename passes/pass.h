@@ -54,6 +54,7 @@ typedef struct dlc_pass_ctx {
     const char *winograd;     /* "off", "2", "4": the largest tile that convolutions may be rewritten to; NULL: "auto" */
     const char *matrix;       /* products of f32 taken apart for matrix units: "off", "on", or "auto" (NULL) where the machine was measured */
     const char *precision;    /* "bf16": what f32 contractions of weights multiply; NULL or "f32": as they are */
+    uint8_t is_verifying;     /* what passes make is checked as they go: --verify-each, or base/verify.h says so */
     uint8_t is_emulated;      /* kernels of a CUDA target run on this processor: there is one memory */
     struct {
         const char *file, *text; /* schedules by kernel (passes/schedule/replay.h); text NULL: none are given */

@@ -6,18 +6,13 @@
  */
 #include "base/budget.h"
 #include "base/near.h"
+#include "base/verify.h"
 #include "passes/pass.h"
 #include "passes/plan_memory.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#ifdef DLC_VERIFY
-enum { ALWAYS_VERIFY = 1 };
-#else
-enum { ALWAYS_VERIFY = 0 };
-#endif
 
 const dlc_pass_info dlc_passes[] = {
 #define DLC_PASS(name, needs, makes, breaks, in_default, help)                                     \
@@ -151,7 +146,7 @@ static dlc_status run_pass(dlc_pass_ctx *ctx, const dlc_pass_info *pass,
         options->timing(options->user, pass->name, seconds, ctx->changes);
     if (wants_dump(options, pass->name))
         dump(ctx, options, pass->name);
-    if ((options->verify_each || ALWAYS_VERIFY || pass->makes & DLC_FACT_KERNELS) && verify(ctx) != DLC_OK)
+    if ((ctx->is_verifying || pass->makes & DLC_FACT_KERNELS) && verify(ctx) != DLC_OK)
         return dlc_diag_fail(ctx->diag, DLC_INTERNAL, ctx->graph ? ctx->graph->file : ctx->module->file,
                              "pass '%s' left this behind", pass->name);
     return DLC_OK;
@@ -192,6 +187,7 @@ dlc_status dlc_pipeline_run(dlc_pass_ctx *ctx, const dlc_pipeline_options *optio
     const char *name;
     size_t nchars;
     DLC_TRY(check_names(ctx, order, options->dump_after));
+    ctx->is_verifying = options->verify_each || dlc_is_verifying();
     while (next_name(&order, &name, &nchars))
         DLC_TRY(run_pass(ctx, find_pass(name, nchars), options));
     return DLC_OK;

@@ -501,10 +501,7 @@ static dlc_status plan(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr *bytes)
         if (p.lifetime_of[v])
             module->values.data[v].offset = p.lifetimes.data[p.lifetime_of[v] - 1].offset;
     ctx->changes += p.lifetimes.n;
-#ifdef DLC_VERIFY
-    DLC_TRY(check(&p, *bytes, DLC_INTERNAL));
-#endif
-    return DLC_OK;
+    return ctx->is_verifying ? check(&p, *bytes, DLC_INTERNAL) : DLC_OK;
 }
 
 static dlc_status check_places(dlc_pass_ctx *ctx, dlc_value_role role, dlc_expr bytes)

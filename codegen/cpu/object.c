@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/verify.h"
 #include "codegen/cache.h"
 #include "codegen/cpu/llvm.h"
 
@@ -123,12 +124,10 @@ static void describe(dlc_code_cache *cache, const dlc_target *target)
 /* The same, of an object as it was made before, where it was. */
 static char *emit_once(const job *work, LLVMModuleRef llvm, LLVMTargetMachineRef machine, LLVMMemoryBufferRef *result)
 {
-#ifdef DLC_VERIFY
     char *message = NULL;
-    if (LLVMVerifyModule(llvm, LLVMReturnStatusAction, &message))
+    if (dlc_is_verifying() && LLVMVerifyModule(llvm, LLVMReturnStatusAction, &message))
         return copy_message(message);
     LLVMDisposeMessage(message);
-#endif
     if (work->cache.folder < 0)
         return emit(llvm, machine, work->options->kind, result);
     char *error = NULL;
