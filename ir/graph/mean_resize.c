@@ -94,12 +94,11 @@ static dlc_expr nearest(dlc_mean *mean, dlc_expr x)
 
 /* --- integer form of nearest --- */
 
-/* Value of an expression of floats and casts without loads, where axis 0.. is `o`; by substitution,
- * which folds. */
-static int64_t index_at(dlc_pool *pool, dlc_expr index, uint32_t axis, int64_t o, dlc_expr *with)
+/* The expression of floats and casts where the axis is `o`, by substitution, which folds. False: a scale that the run gives decides it. */
+static int index_at(dlc_pool *pool, dlc_expr index, uint32_t axis, int64_t o, dlc_expr *with, int64_t *value)
 {
     with[axis] = dlc_expr_i64(pool, o);
-    return dlc_expr_value(pool, dlc_expr_substitute(pool, index, with, axis + 1));
+    return dlc_expr_is_int(pool, dlc_expr_substitute(pool, index, with, axis + 1), value);
 }
 
 /*
@@ -121,11 +120,11 @@ static dlc_expr as_integers(dlc_mean *mean, dlc_expr index, dlc_expr o, int64_t 
     dlc_expr copy = dlc_expr_rewrite(tables, pool, index, NULL, NULL);
     dlc_expr *with = dlc_new_array(scratch, dlc_expr, axis + 1);
     int64_t *table = dlc_new_array(scratch, int64_t, (size_t)out);
-    for (int64_t i = 0; i < out; i++)
-        table[i] = index_at(tables, copy, axis, i, with);
-    int is_same = 0;
+    int is_known = 1, is_same = 0;
+    for (int64_t i = 0; i < out && is_known; i++)
+        is_known = index_at(tables, copy, axis, i, with, &table[i]);
     int64_t b = 0;
-    for (; b < c && !is_same; b++) {
+    for (; b < c && is_known && !is_same; b++) {
         is_same = 1;
         for (int64_t i = 0; i < out && is_same; i++)
             is_same = (i + b) / c == table[i];
