@@ -156,15 +156,48 @@ static int is_for_blocks(const dot *d)
            dlc_choose_are_known(d->c, &d->form.n);
 }
 
+static const double ROWS_SHARE = 0.3; /* of L2: rows that wait there for the next columns */
+
+/* Rows of a block, of which all sums by `columns` have room, in at least so many blocks. */
+static int64_t rows_beside_sums(const dot *d, int64_t columns, double blocks)
+{
+    const double SUMS = 0.25; /* of L2 */
+    double l2 = d->c->target->l2_bytes, most = floor(ROWS_SHARE * l2 / (LEAST_POINTS * point_bytes(d, d->form.a)));
+    most = fmin(most, floor(SUMS * l2 / ((double)columns * dlc_dtype_bytes(d->stage->dtype[0]))));
+    blocks = fmax(blocks, ceil(d->rows / fmax(most, (double)d->m)));
+    return dlc_dot_round_to(ceil(d->rows / blocks), d->m);
+}
+
+/*
+ * The block of rows and of columns for which the fewest bytes come from beyond L2: rows once for each block of columns, as they lie, which takes
+ * MUCH as long as columns, packed and asked for ahead, that come once for each block of rows.
+ */
+static void part_equally(dot *d, double a, double b)
+{
+    enum { MUCH = 3, LEAST_ROWS = 128, MOST_PIECES = 16 };
+    double batches = dlc_choose_least(d->c, &d->form.batch), least = 0;
+    for (int64_t pieces = 1; pieces <= MOST_PIECES; pieces++) {
+        int64_t columns = dlc_dot_round_to(ceil(d->columns / (double)pieces), d->n);
+        double blocks = ceil(UNITS / (batches * dlc_dot_count_of(d->columns, columns)));
+        int64_t rows = rows_beside_sums(d, columns, blocks);
+        double bytes = MUCH * a * dlc_dot_count_of(d->columns, columns) + b * dlc_dot_count_of(d->rows, rows);
+        if (rows < LEAST_ROWS && blocks > 1)
+            bytes *= MUCH; /* few rows share a panel */
+        if (!least || bytes < least)
+            least = bytes, d->row_block = rows, d->block = columns;
+    }
+}
+
 /*
  * Rows that leave L2 before the next columns meet them come from L3 once for each block of columns. Where that takes long beside the
- * products, sums go by blocks of K, of which L2 holds all rows, or a block of rows, beside the sums of a unit's columns, which wait in scratch
+ * products, sums go by blocks of K, of which L2 holds a block of rows beside the sums of a unit's columns, which wait in scratch
  * (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, section 4). Emerald Rapids, 197 x 3072 by 768: .91 of the
- * time, with 512, 768 and 1024 points at once and 96 to 384 columns within a tenth of each other.
+ * time, with 512, 768 and 1024 points at once within a tenth of each other. Of more rows, blocks of few of them and all columns rather than of
+ * half of them and 96 columns: 384 and 1024 x 3072 by 768 and 512 x 4096 by 512 take .88 to .95.
  */
 int64_t dlc_dot_points_of_rows(dot *d)
 {
-    const double WORTH = 0.125, ROWS = 0.3, SUMS = 0.125; /* of the products' time; of L2 */
+    const double WORTH = 0.125; /* of the products' time */
     double elem = point_bytes(d, d->form.a), l2 = d->c->target->l2_bytes, far = d->granule > 1 ? l2 : l2 / 2;
     double a = d->rows * d->depth * elem, b = d->columns * d->depth * elem;
     int64_t block = block_of_columns(d);
@@ -173,17 +206,13 @@ int64_t dlc_dot_points_of_rows(dot *d)
     double again = a * dlc_dot_count_of(d->columns, block < d->n ? d->n : block);
     if (again / d->c->target->machine->l3_bytes_per_us < WORTH * products_us(d, d->rows))
         return 0;
-    double most = fmin(d->rows, floor(ROWS * l2 / (LEAST_POINTS * elem))), blocks = ceil(d->rows / most);
-    int64_t rows = dlc_dot_round_to(ceil(d->rows / blocks), d->m);
-    double parts = ceil(d->depth * (double)rows * elem / (ROWS * l2));
-    int64_t columns = (int64_t)(SUMS * l2 / ((double)rows * dlc_dtype_bytes(d->stage->dtype[0]))) / d->n * d->n;
-    if (parts < 2)
-        return 0;
-    d->row_block = rows;
-    d->block = split_columns(d, dlc_choose_least(d->c, &d->form.batch) * blocks, UNITS);
-    if (columns < d->block)
-        d->block = columns < d->n ? d->n : dlc_dot_round_to(ceil(d->columns / dlc_dot_count_of(d->columns, columns)), d->n);
-    return dlc_dot_round_to(ceil(d->depth / parts), DLC_PART_TERMS);
+    int64_t rows = d->row_block, columns = d->block;
+    part_equally(d, a, b);
+    double parts = ceil(d->depth * (double)d->row_block * elem / (ROWS_SHARE * l2));
+    if (parts >= 2)
+        return dlc_dot_round_to(ceil(d->depth / parts), DLC_PART_TERMS);
+    d->row_block = rows, d->block = columns;
+    return 0;
 }
 
 /*

@@ -137,6 +137,26 @@ START_TEST(long_rows_follow_the_machine)
 }
 END_TEST
 
+/* Blocks of more of them meet all columns: columns come again for each, which takes less than rows that do. Threads have blocks enough. */
+START_TEST(blocks_of_many_rows_meet_all_columns)
+{
+    static const struct {
+        int rows;
+        const char *blocks;
+    } cases[] = {{1024, "par j:768, i:152, for k:1024, j:32, i:8"}, {384, "par j:384, i:192, for k:768, j:32, i:8"}};
+    dlc_machine machine;
+    dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
+    machine.cycles_per_us = 2680;
+    machine.l3_bytes_per_us = 20000;
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        snprintf(text, sizeof text, "kernel @f(x: f32[%d,3072], w: f32[3072,768]@const) -> (y: f32[%d,768]) {\n  axis i=%d, j=768, k=3072\n"
+                                    "  s[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", cases[i].rows, cases[i].rows, cases[i].rows);
+        expect_chosen(&other, text, cases[i].blocks, 1);
+    }
+}
+END_TEST
+
 /* 3x3 windows over an image of bytes, with a border of a pixel; of `n` images, if that is a name. */
 static const char *windows_of_bytes(char text[1024], const char *n, int h, int w, int ic, int oc)
 {
@@ -324,6 +344,7 @@ int main(void)
     tcase_add_test(tcase, heights_follow_the_results);
     tcase_add_test(tcase, streams_follow_the_machine);
     tcase_add_test(tcase, long_rows_follow_the_machine);
+    tcase_add_test(tcase, blocks_of_many_rows_meet_all_columns);
     tcase_add_test(tcase, copied_rows_share_far_columns);
     tcase_add_test(tcase, lines_of_bytes_share_pixels);
     tcase_add_test(tcase, results_of_bytes_are_stored_together);
