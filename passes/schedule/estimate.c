@@ -619,13 +619,25 @@ static int is_begun_early(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     return leaves > 1 && (double)e->c.extent[node_at(e, lanes)->axis] / width * leaves <= WINDOW_VECTORS;
 }
 
+/* Vectors of a step. Of a row that has fewer, what is folded goes vector by vector (codegen/walk.c). */
+static double vectors_of_step(const estimator *e, uint32_t lanes)
+{
+    const dlc_schedule_node *loop = node_at(e, lanes);
+    int is_short = dlc_choose_is_known(&e->c, loop->axis) && e->c.extent[loop->axis] < loop->tile * loop->count;
+    for (uint32_t n = lanes + 1; is_short && n < loop->end; n++)
+        if (node_at(e, n)->kind != DLC_LOOP_LEAF || e->c.kernel->stages.data[node_at(e, n)->stage].combine != DLC_REDUCE_NONE)
+            return 1;
+    return loop->count;
+}
+
 /* What loops add to a stage: iterations, and what a fold along lanes waits for with few sums side by side. */
 static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uint32_t width, double cycles)
 {
     const dlc_schedule_node *loop = node_at(e, lanes);
     const dlc_stage *stage = &e->c.kernel->stages.data[node_at(e, leaf)->stage];
     double points = dlc_choose_points(&e->c, &stage->axes) * dlc_choose_points(&e->c, &stage->reduce);
-    double vectors = points / width, beside = (double)loop->tile / width * loop->count, added = 0;
+    double vectors = points / width, count = vectors_of_step(e, lanes), beside = (double)loop->tile / width * count;
+    double added = 0;
     int is_fold = dlc_ids_find(&stage->reduce, loop->axis, NULL);
     double waiting = vectors * e->schedule->target->machine->sum_latency / beside;
     uint32_t inside = dlc_schedule_parent(e->schedule, leaf);
@@ -634,20 +646,20 @@ static double loop_cycles(const estimator *e, uint32_t leaf, uint32_t lanes, uin
     if ((is_fold || is_chain) && waiting > cycles)
         added = (waiting - cycles) * chained;
     double guard = e->schedule->target->vector_bytes == 64 ? MASKED_CYCLES : GUARD_CYCLES;
-    if (is_fold && loop->count > 1) { /* what is left goes vector by vector, into one sum */
-        double step = (double)(loop->tile * loop->count), extent = (double)e->c.extent[loop->axis];
+    if (is_fold && count > 1) { /* what is left goes vector by vector, into one sum */
+        double step = (double)loop->tile * count, extent = (double)e->c.extent[loop->axis];
         added += points / extent * ceil(fmod(extent, step) / (double)loop->tile) * e->schedule->target->machine->sum_latency;
     }
     added += is_fold ? ending_cycles(e, node_at(e, leaf)->stage, loop, width) : 0;
-    int goes_down = !is_fold && stage->reduce.n && loop->count > 1; /* sums of all vectors in one loop */
-    if (!is_fold && !goes_down && loop->count > 1) /* nothing waits, and the rest is longer */
+    int goes_down = !is_fold && stage->reduce.n && count > 1; /* sums of all vectors in one loop */
+    if (!is_fold && !goes_down && count > 1) /* nothing waits, and the rest is longer */
         added += cycles * FOR_NOTHING + vectors * guarded_loads(e, node_at(e, leaf)->stage, loop->axis) * guard;
     double written;
     uint32_t around = loop_around(e, leaf, lanes, &written);
     if (around == lanes)
         added += vectors / beside / written * LOOP_CYCLES;
     else if (node_at(e, around)->kind == DLC_LOOP_FOR)
-        added += vectors / written * LOOP_CYCLES / 2 / (goes_down ? loop->count : 1);
+        added += vectors / written * LOOP_CYCLES / 2 / (goes_down ? count : 1);
     return added;
 }
 
