@@ -33,6 +33,7 @@ static const dlc_machine machines[] = {
                       .sum_latency = 4,                                                            \
                       .element_loads = 2,                                                          \
                       .tile_cycles = 8,                                                            \
+                      .part_cycles = 1,                                                            \
                       .threads = nthreads,                                                         \
                       .workers = nworkers,                                                         \
                       .block_workers = nblock,                                                     \
@@ -209,8 +210,8 @@ int dlc_host_is(const char *vendor, unsigned family, const unsigned *models)
 /* What is known of the host's kind beyond its row. */
 static void take_host(const char *base, dlc_machine *machine)
 {
-#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, again, panel, step, ops,       \
-                 side_by_side, ...)                                                            \
+#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, narrow, tile, burst, part, rows, again, panel, \
+                 step, ops, side_by_side, ...)                                                 \
     if (dlc_host_is(vendor, family, models) && !strcmp(base, row)) {                               \
         const double peaks[DLC_NFACTS] = {__VA_ARGS__};                                            \
         memcpy(machine->ops_per_us, peaks, sizeof peaks);                                          \
@@ -222,8 +223,10 @@ static void take_host(const char *base, dlc_machine *machine)
         machine->sum_latency = latency;                                                            \
         machine->element_loads = loads;                                                            \
         machine->spread_cycles = spread;                                                           \
+        machine->narrow_cycles = narrow;                                                           \
         machine->tile_cycles = tile;                                                               \
         machine->burst_cycles = burst;                                                             \
+        machine->part_cycles = part;                                                               \
         machine->row_cycles = rows;                                                                \
         machine->again_bytes = again;                                                              \
         machine->panel_cycles = panel;                                                             \

@@ -25,8 +25,7 @@ enum {
 #define STAYS 0.7        /* of L2: results that are there when the kernel behind reads them */
 #define OF_INTEGERS 3 /* vpmulld is two multiplications or takes their time */
 #define PUSHED_OUT 0.06  /* of a sum's latency at each step, by the square of the rows that L1 has no way for: they push each other out */
-#define PART_SUM 1.0    /* a vector's total: loaded, added to, stored; */
-#define NEAR_PART_SUM 0.2 /* in a register, where additions have ports of their own */
+#define NEAR_PART_SUM 0.2 /* a vector's total in a register, where additions have ports of their own */
 #define SPILLED 2       /* stored and loaded again at each step */
 
 typedef struct {
@@ -237,7 +236,7 @@ static double step_cycles(const tile_facts *t, double rows, double columns)
     double vectors = ceil(columns / t->width), wanted = rows * vectors + vectors + 1 + t->apart;
     double multiplying = rows * vectors_paid(t, columns) * t->fma / FMA_A_CYCLE + vectors * t->widening;
     double loading = rows / t->elements + t->asked / t->machine->element_loads + vectors / LOADS_A_CYCLE;
-    double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : 0);
+    double cycles = dlc_estimate_hiding(multiplying, loading, LOAD_HIDING) + (vectors > 1 ? t->machine->spread_cycles : t->machine->narrow_cycles);
     cycles += t->crowding * t->machine->sum_latency * PUSHED_OUT;
     if (wanted > t->registers)
         cycles += (wanted - t->registers) * SPILLED / LOADS_A_CYCLE;
@@ -252,11 +251,12 @@ static int is_begun_early(const tile_facts *t, double columns)
     return t->machine->fitted && t->granule == 1 && t->machine->element_loads > LOADS_A_CYCLE && columns <= t->width;
 }
 
-/* Totals of parts stay in the registers that sums leave. (There, by 14 rows of two vectors 1.35 times.) */
+/* Totals of parts stay in the registers that sums leave; those in memory are added to from the second part on. (There, by 14 rows of two vectors
+ * 1.35 times.) */
 static double part_cycles(const tile_facts *t, double sums, double vectors)
 {
     double room = t->registers - sums - vectors - 1, near = !t->machine->fitted || room < 0 ? 0 : room < sums ? room : sums;
-    return t->parts > 1 ? t->parts * (near * NEAR_PART_SUM + (sums - near) * PART_SUM) : 0;
+    return t->parts > 1 ? t->parts * near * NEAR_PART_SUM + (t->parts - 1) * (sums - near) * t->machine->part_cycles : 0;
 }
 
 static double tile_cycles(const tile_facts *t, double rows, double columns, double steps)

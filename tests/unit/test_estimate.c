@@ -66,6 +66,37 @@ START_TEST(lines_that_are_there_do_not_come)
 }
 END_TEST
 
+/* The first part of a sum is its total; what the others take is the machine's. 7 rows of two vectors take .97 of what 14 do, of 27 by 64 in three
+ * parts. */
+#define PARTS(part, rows) "schedule x86-64-v4 {\n  copy columns = y.w [j/32, k, j%32]\n  const { columns }\n  par j:32, i:" #rows " {\n" \
+                          "    y = dot fma i x j over [k" part "]\n  }\n}\n"
+START_TEST(first_parts_are_totals)
+{
+    dlc_machine machine = slow_l3();
+    double one = us_of(PRODUCT(784, 54, 32), PARTS("", 14), 1), two = us_of(PRODUCT(784, 54, 32), PARTS(":27", 14), 1);
+    double three = us_of(PRODUCT(784, 54, 32), PARTS(":18", 14), 1);
+    ck_assert_msg(two > 1.02 * one && three - one > 1.9 * (two - one), "%.2f, %.2f and %.2f us", one, two, three);
+    machine.part_cycles = 0.5;
+    ck_assert_double_lt(us_on(&machine, PRODUCT(784, 54, 32), PARTS(":27", 14), 1) - one, 0.6 * (two - one));
+    machine.part_cycles = 0.7;
+    double high = us_on(&machine, PRODUCT(784, 27, 64), PARTS(":9", 14), 1), low = us_on(&machine, PRODUCT(784, 27, 64), PARTS(":9", 7), 1);
+    ck_assert_msg(low > 0.92 * high && low < high, "%.2f and %.2f us", low, high);
+}
+END_TEST
+
+/* Steps of one vector of columns take more, too, on a machine that says so: 14 rows by one 1.24 times what they take by two, of a product that is
+ * half of its kernel. */
+START_TEST(narrow_steps_take_what_the_machine_says)
+{
+    dlc_machine machine = slow_l3();
+    machine.narrow_cycles = 0.5;
+    double free = us_of(PRODUCT(784, 256, 128), TILES(16, "par j:16, i:14", ""), 1);
+    double narrow = us_on(&machine, PRODUCT(784, 256, 128), TILES(16, "par j:16, i:14", ""), 1);
+    ck_assert_msg(narrow > 1.03 * free && narrow < 1.08 * free, "%.2f and %.2f us", narrow, free);
+    ck_assert_double_eq(us_on(&machine, PRODUCT(784, 256, 128), BY_ROWS, 1), us_of(PRODUCT(784, 256, 128), BY_ROWS, 1));
+}
+END_TEST
+
 /* A row that is shorter than a step of several vectors is folded vector by vector: 3x3 maxima of 64 channels by four vectors 79 us, by one or
  * eight 86. */
 #define MAXIMA(count) "schedule x86-64-v4 {\n  par i {\n    lane c:16" count " {\n      unroll k {\n        m in reg\n      }\n      y\n" \
@@ -241,6 +272,8 @@ int main(void)
     tcase_add_test(tcase, panels_are_asked_for_by_shares);
     tcase_add_test(tcase, threads_share_weights_or_rows);
     tcase_add_test(tcase, lines_that_are_there_do_not_come);
+    tcase_add_test(tcase, first_parts_are_totals);
+    tcase_add_test(tcase, narrow_steps_take_what_the_machine_says);
     tcase_add_test(tcase, short_rows_are_folded_by_vectors);
     tcase_add_test(tcase, threads_share_heads_or_queries);
     tcase_add_test(tcase, far_bytes_come_in_order);

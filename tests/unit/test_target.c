@@ -55,11 +55,12 @@ START_TEST(known_hosts_are_of_a_row)
     const dlc_target *native = dlc_target_find("native");
     double cycles_per_us = dlc_target_find(native->cpu) ? dlc_target_find(native->cpu)->machine->cycles_per_us : native->machine->cycles_per_us;
 #if defined(__x86_64__)
-#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, tile, burst, rows, again, panel, step, \
-                 ops, streams, ...)                                                                    \
+#define DLC_HOST(vendor, family, models, row, cycles, l1, l2, l3, memory, latency, loads, spread, narrow, tile, burst, part, rows, again, panel, \
+                 step, ops, streams, ...)                                                                    \
     ck_assert_ptr_nonnull(dlc_target_find(row));                                                   \
     ck_assert((cycles) > 0 && (l1) >= (l2) && (l2) >= (l3) && (l3) >= (memory) && (memory) > 0);   \
-    ck_assert((latency) > 0 && (loads) > 0 && (spread) >= 0 && (tile) >= 0 && (burst) >= 0 && (rows) >= 0);             \
+    ck_assert((latency) > 0 && (loads) > 0 && (spread) >= 0 && (narrow) >= 0 && (tile) >= 0);                \
+    ck_assert((burst) >= 0 && (part) > 0 && (rows) >= 0);                                          \
     ck_assert((again) >= 0 && (panel) >= 0 && (step) >= 0 && (ops) >= 0);                          \
     ck_assert((streams) == 0 || (streams) == 1);                                                   \
     for (int i = 0; i < DLC_NFACTS; i++)                                                           \
