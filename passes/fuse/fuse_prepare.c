@@ -400,12 +400,13 @@ static int wants_copy(const dlc_pass_ctx *ctx, const dlc_node *conv)
  * than its taps are apart; where it is large, copying its rows by windows takes no longer than reading them beside a copied border, if they meet
  * many columns. (Emerald Rapids, taps 12 apart, 256 channels to 256: .7 of the time at 33x33, .87 at 65x65, .9 at 129x129; to 64, 1.05.)
  */
-static int may_be_mostly_border(const dlc_graph *graph, const dlc_node *conv)
+static int may_be_mostly_border(const dlc_pass_ctx *ctx, const dlc_node *conv)
 {
     enum { APART = 8, COLUMNS = 128 };
+    const dlc_graph *graph = ctx->graph;
     const dlc_type *x = &conv->inputs[0]->type;
     int64_t extent, columns;
-    return x->rank > 3 && !dlc_expr_is_int(graph->pool, x->dims[2], &extent) && taps_along(graph, conv, 0) > 1 &&
+    return ctx->target->kind == DLC_TARGET_CPU && x->rank > 3 && !dlc_expr_is_int(graph->pool, x->dims[2], &extent) && taps_along(graph, conv, 0) > 1 &&
            dlc_node_number(graph, conv, DLC_ATTR_DILATIONS, 0, 1) >= APART &&
            dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[0], &columns) && columns >= COLUMNS;
 }
@@ -427,14 +428,15 @@ static void pad_transposed(dlc_graph *graph, const dlc_node *conv, uint32_t d, d
 }
 
 /* The padding of the copy, and what that leaves to the convolution: one of them has none, but for planes of a transposed one. */
-static dlc_attr padding_of(dlc_graph *graph, const dlc_node *conv, int is_planes, dlc_attr *left)
+static dlc_attr padding_of(const dlc_pass_ctx *ctx, const dlc_node *conv, int is_planes, dlc_attr *left)
 {
+    dlc_graph *graph = ctx->graph;
     uint32_t rank = conv->inputs[0]->type.rank, spatial = rank - 2, n = 0;
     dlc_expr *pads = dlc_new_array(graph->arena, dlc_expr, 2 * rank);
     dlc_expr *rest = dlc_new_array(graph->arena, dlc_expr, 2 * spatial), zero = dlc_expr_i64(graph->pool, 0);
     const dlc_expr *own = dlc_node_attr(conv, DLC_ATTR_PADS) ? dlc_node_dims(conv, DLC_ATTR_PADS, &n) : NULL;
     int is_sparse = !has_few_channels(graph, conv->inputs[0]) &&
-                    (is_mostly_border(graph, &conv->inputs[0]->type, own) || may_be_mostly_border(graph, conv));
+                    (is_mostly_border(graph, &conv->inputs[0]->type, own) || may_be_mostly_border(ctx, conv));
     int is_left = conv->op == DLC_OP_CONV_TRANSPOSE || (is_sparse && !is_planes);
     for (uint32_t i = 0; i < 2 * rank; i++)
         pads[i] = zero;
@@ -467,7 +469,7 @@ static dlc_status copy_for_conv(dlc_pass_ctx *ctx, dlc_node *conv)
 {
     dlc_graph *graph = ctx->graph;
     int is_planes = wants_border(ctx, conv) || wants_planes(ctx, conv);
-    dlc_attr left, attrs[] = {padding_of(graph, conv, is_planes, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
+    dlc_attr left, attrs[] = {padding_of(ctx, conv, is_planes, &left), dlc_attr_text(DLC_ATTR_MODE, "constant")};
     dlc_node_spec spec = {.op = DLC_OP_PAD, .origin = conv->origin, .inputs = conv->inputs, .ninputs = 1, .attrs = attrs,
                           .nattrs = 2, .before = conv};
     spec.name = dlc_arena_printf(graph->arena, "%s.padded", conv->outputs[0]->name);
