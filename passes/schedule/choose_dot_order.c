@@ -181,7 +181,7 @@ static void part_equally(dot *d, double a, double b)
         double blocks = ceil(UNITS / (batches * dlc_dot_count_of(d->columns, columns)));
         int64_t rows = rows_beside_sums(d, columns, blocks);
         double bytes = MUCH * a * dlc_dot_count_of(d->columns, columns) + b * dlc_dot_count_of(d->rows, rows);
-        if (rows < LEAST_ROWS && blocks > 1)
+        if (rows < LEAST_ROWS && (double)rows < d->rows)
             bytes *= MUCH; /* few rows share a panel */
         if (!least || bytes < least)
             least = bytes, d->row_block = rows, d->block = columns;
