@@ -2,7 +2,7 @@
 #ifndef DLC_BASE_VERIFY_H
 #define DLC_BASE_VERIFY_H
 
-/* True where DLC_VERIFY is set, in the environment and not to nothing; always in a build that defines it (CMakePresets.json). */
+/* True where DLC_VERIFY is set, in the environment and to neither nothing nor 0; always in a build that defines it (CMakePresets.json). */
 int dlc_is_verifying(void);
 
 #endif

@@ -170,19 +170,20 @@ static int64_t rows_beside_sums(const dot *d, int64_t columns, double blocks)
 
 /*
  * The block of rows and of columns for which the fewest bytes come from beyond L2: rows once for each block of columns, as they lie, which takes
- * MUCH as long as columns, packed and asked for ahead, that come once for each block of rows.
+ * AS_THEY_LIE times as long as columns, packed and asked for ahead, that come once for each block of rows.
  */
-static void part_equally(dot *d, double a, double b)
+static void choose_block(dot *d, double a, double b)
 {
-    enum { MUCH = 3, LEAST_ROWS = 128, MOST_PIECES = 16 };
+    enum { AS_THEY_LIE = 3, LEAST_ROWS = 128, FEW = 3 /* times what comes: few rows share a panel */ };
     double batches = dlc_choose_least(d->c, &d->form.batch), least = 0;
-    for (int64_t pieces = 1; pieces <= MOST_PIECES; pieces++) {
-        int64_t columns = dlc_dot_round_to(ceil(d->columns / (double)pieces), d->n);
+    int64_t columns = 0;
+    for (int64_t pieces = 1; columns != d->n; pieces++) {
+        columns = dlc_dot_round_to(ceil(d->columns / (double)pieces), d->n);
         double blocks = ceil(UNITS / (batches * dlc_dot_count_of(d->columns, columns)));
         int64_t rows = rows_beside_sums(d, columns, blocks);
-        double bytes = MUCH * a * dlc_dot_count_of(d->columns, columns) + b * dlc_dot_count_of(d->rows, rows);
+        double bytes = AS_THEY_LIE * a * dlc_dot_count_of(d->columns, columns) + b * dlc_dot_count_of(d->rows, rows);
         if (rows < LEAST_ROWS && (double)rows < d->rows)
-            bytes *= MUCH; /* few rows share a panel */
+            bytes *= FEW;
         if (!least || bytes < least)
             least = bytes, d->row_block = rows, d->block = columns;
     }
@@ -207,7 +208,7 @@ int64_t dlc_dot_points_of_rows(dot *d)
     if (again / d->c->target->machine->l3_bytes_per_us < WORTH * products_us(d, d->rows))
         return 0;
     int64_t rows = d->row_block, columns = d->block;
-    part_equally(d, a, b);
+    choose_block(d, a, b);
     double parts = ceil(d->depth * (double)d->row_block * elem / (ROWS_SHARE * l2));
     if (parts >= 2)
         return dlc_dot_round_to(ceil(d->depth / parts), DLC_PART_TERMS);

@@ -7,9 +7,13 @@ expect 0 "" "$DLC" compile "$digits" -o model.so
 expect 0 "" "$DLC" run model.so --outputs plain.npz
 [ -z "${DLC_SANITIZED:-}" ] || finish # PATH matters to sanitizers, and strip to nothing they see
 
-# without a program to start, in another folder, at another time: the same bytes
+# without a program to start, in another folder, at another time, checked as it is made or not: the same bytes
 mkdir other && (cd other && PATH=/nonexistent "$DLC" compile "$digits" -o model.so >/dev/null)
 cmp -s model.so other/model.so || fail "the same model became other bytes"
+for verify in "" 0 1; do
+    (cd other && DLC_VERIFY=$verify "$DLC" compile "$digits" -o model.so >/dev/null)
+    cmp -s model.so other/model.so || fail "DLC_VERIFY=$verify changes the bytes"
+done
 if command -v strace >/dev/null; then
     strace -f -qq -e trace=execve -o trace "$DLC" compile "$digits" -o traced.so >/dev/null 2>&1
     [ "$(grep -c 'execve(' trace)" = 1 ] || fail "compile starts programs: $(cat trace)"

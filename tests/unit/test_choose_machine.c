@@ -141,17 +141,19 @@ END_TEST
 START_TEST(blocks_of_many_rows_meet_all_columns)
 {
     static const struct {
-        int rows;
+        int rows, columns;
         const char *blocks;
-    } cases[] = {{1024, "par j:768, i:152, for k:1024, j:32, i:8"}, {384, "par j:384, i:192, for k:768, j:32, i:8"}};
+    } cases[] = {{1024, 768, "par j:768, i:152, for k:1024, j:32, i:8"}, {384, 768, "par j:384, i:192, for k:768, j:32, i:8"},
+                 {1024, 32000, "par j:512, i:256, for k:"}};
     dlc_machine machine;
     dlc_target other = on_machine("x86-64-v4", 2 << 20, &machine);
     machine.cycles_per_us = 2680;
     machine.l3_bytes_per_us = 20000;
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400];
-        snprintf(text, sizeof text, "kernel @f(x: f32[%d,3072], w: f32[3072,768]@const) -> (y: f32[%d,768]) {\n  axis i=%d, j=768, k=3072\n"
-                                    "  s[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", cases[i].rows, cases[i].rows, cases[i].rows);
+        int m = cases[i].rows, n = cases[i].columns;
+        snprintf(text, sizeof text, "kernel @f(x: f32[%d,3072], w: f32[3072,%d]@const) -> (y: f32[%d,%d]) {\n  axis i=%d, j=%d, k=3072\n"
+                                    "  s[i,j] = sum(k) x[i, k] * w[k, j] -> y[i, j]\n}\n", m, n, m, n, m, n);
         expect_chosen(&other, text, cases[i].blocks, 1);
     }
 }
