@@ -286,7 +286,7 @@ dlc_status dlc_cmd_man(dlc_cli *cli)
                       ".TP\n.B DLC_NVRTC\nwhere NVRTC is, a file or a folder\n"
                       ".TP\n.B DLC_KERNEL_CACHE\na folder of this user where code of kernels for CPUs, emulated ones too, is kept, so that a "
                       "model compiled again takes it from there\n"
-                      ".TP\n.B DLC_VERIFY\nset, and not 0: what a compilation makes is checked as it goes, the graph and kernels after every pass, places in "
-                      "memory and LLVM's modules\n");
+                      ".TP\n.B DLC_VERIFY\nset, and not 0: what a compilation makes is checked as it goes, the graph and kernels after every pass, "
+                      "places in memory and LLVM's modules\n");
     return show(cli, &out);
 }

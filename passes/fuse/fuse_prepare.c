@@ -408,8 +408,7 @@ static int may_be_mostly_border(const dlc_pass_ctx *ctx, const dlc_node *conv)
     int64_t extent, columns;
     int64_t border = dlc_node_number(graph, conv, DLC_ATTR_PADS, 0, 0) + dlc_node_number(graph, conv, DLC_ATTR_PADS, x->rank - 2u, 0);
     return ctx->target->kind == DLC_TARGET_CPU && x->rank > 3 && !dlc_expr_is_int(graph->pool, x->dims[2], &extent) && border >= APART &&
-           taps_along(graph, conv, 0) > 1 &&
-           dlc_node_number(graph, conv, DLC_ATTR_DILATIONS, 0, 1) >= APART &&
+           taps_along(graph, conv, 0) > 1 && dlc_node_number(graph, conv, DLC_ATTR_DILATIONS, 0, 1) >= APART &&
            dlc_expr_is_int(graph->pool, conv->inputs[1]->type.dims[0], &columns) && columns >= COLUMNS;
 }
 
